@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -109,6 +110,39 @@ void host_random(void *buf, size_t n)
 		p += r;
 		n -= (size_t)r;
 	}
+}
+
+ssize_t host_read_nowait(int fd, void *buf, size_t n)
+{
+	struct iovec v = { .iov_base = buf, .iov_len = n };
+	return RETRY(preadv2(fd, &v, 1, -1, RWF_NOWAIT));
+}
+
+ssize_t host_write_nowait(int fd, const void *buf, size_t n)
+{
+	/* iovec has no const variant; a write only reads from it. */
+	struct iovec v = { .iov_base = (void *)(uintptr_t)buf, .iov_len = n };
+	return RETRY(pwritev2(fd, &v, 1, -1, RWF_NOWAIT));
+}
+
+int host_get_flags(int fd)
+{
+	return RETRY(fcntl(fd, F_GETFL));
+}
+
+int host_epoll_create(void)
+{
+	return RETRY(epoll_create1(EPOLL_CLOEXEC));
+}
+
+int host_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	return RETRY(epoll_ctl(epfd, op, fd, ev));
+}
+
+int host_epoll_wait(int epfd, struct epoll_event *out, int count)
+{
+	return RETRY(epoll_wait(epfd, out, count, -1));
 }
 
 ssize_t host_read_iter(int fd, struct iov_iter *it, int64_t off)

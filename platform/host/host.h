@@ -31,6 +31,18 @@ int host_ioctl(int fd, unsigned long cmd, void *arg) MUST_CHECK;
 int host_eventfd(void) MUST_CHECK;
 void host_random(void *buf, size_t n);
 
+/* One transfer on a stream that never sleeps although the description may be in blocking mode (it belongs
+ * to others too): -EAGAIN when nothing can be moved now, -EOPNOTSUPP when the file cannot promise that. */
+ssize_t host_read_nowait(int fd, void *buf, size_t n) MUST_CHECK;
+ssize_t host_write_nowait(int fd, const void *buf, size_t n) MUST_CHECK;
+/* Status flags of a description (F_GETFL) or -errno. */
+int host_get_flags(int fd) MUST_CHECK;
+/* epoll(7): a set, close-on-exec; its interest list; waiting for ever (restarted). */
+struct epoll_event;
+int host_epoll_create(void) MUST_CHECK;
+int host_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev) MUST_CHECK;
+int host_epoll_wait(int epfd, struct epoll_event *out, int count) MUST_CHECK;
+
 /* Moves data between a host descriptor and an iterator through a bounce buffer. `off` < 0 uses the
  * descriptor's own position. Returns bytes, 0 at end of file, or -errno when nothing was moved. A
  * short transfer happens only at end of file, on a fault or an error after some bytes. */
