@@ -12,9 +12,14 @@
  *	inode_ops.rename             sb->rename_mu and both directories' mu held
  *	inode_ops.setattr            inode->mu held
  *	inode_ops.getattr readlink follow open *xattr                    none
- *	file_ops.read write seek     file->pos_mu held when pos is &file->pos; no inode lock
+ *	file_ops.read write seek     file->pos_mu held when pos is &file->pos; no inode->mu; write to a
+ *	                             regular file: inode->write_mu, and *pos is the end with O_APPEND
  *	file_ops.poll                none; must not sleep
  *	file_ops.release             none; last reference is gone
+ *
+ * unlink, rmdir and rename may take the victim's mu below the directory's. After a successful rmdir the
+ * VFS marks the victim dead, so that nothing more is created in it. revalidate is called on the
+ * directory's ops, for negative dentries too; never for a mount point.
  */
 #pragma once
 
@@ -160,7 +165,7 @@ struct inode_ops {
 	ssize_t (*listxattr)(struct inode *ino, char *buf, size_t size);
 	int (*removexattr)(struct inode *ino, const char *name);
 	void (*free)(struct inode *ino); /* optional: frees the surrounding object (else mem_free(ino)) */
-	void (*unused)(struct inode *ino); /* optional: the last name and last opener are gone */
+	void (*unused)(struct inode *ino); /* optional: called right before free */
 };
 
 #define MAY_EXEC 1
@@ -180,6 +185,10 @@ struct inode {
 	struct list watches;         /* [inotify's lock] */
 	void *ipc;                   /* [mu] pipe of a fifo, bound unix socket: owned by those files */
 	atomic_int writers;          /* open for writing; negative: denied by exec (ETXTBSY) */
+	struct mutex write_mu;       /* one write at a time (O_APPEND); rank FILE_POS, after a file's pos_mu */
+	atomic_bool no_setid;        /* seen without set-id bits: writes need not look again */
+	bool dead;                   /* [mu] a removed directory: nothing can be created in it */
+	bool linkable;               /* [mu] from O_TMPFILE without O_EXCL: link(2) works at nlink 0 */
 };
 
 DECLARE_REF(inode);
@@ -188,6 +197,17 @@ void inode_init(struct inode *ino, struct superblock *sb, const struct inode_ops
 		uint32_t type);
 /* Mode-bit check of path_resolution(7) with capabilities and -EROFS for MAY_WRITE on files. */
 int inode_permission(struct inode *ino, const struct cred *c, int mask) MUST_CHECK;
+/* Owner, group and mode of a new object in a directory with attributes `dir`: a set-gid directory
+ * hands down its group, and its set-gid bit to directories. `mode` has the type bits. */
+void inode_new_owner(const struct fs_stat *dir, const struct cred *c, uint32_t *mode,
+		     uint32_t *out_uid, uint32_t *out_gid);
+/* fsuid owns it, or CAP_FOWNER. */
+bool inode_owner_or_capable(const struct fs_stat *st, const struct cred *c);
+/* Writers against running programs: -ETXTBSY when the other side holds it. Each success is paired. */
+int inode_get_write(struct inode *ino) MUST_CHECK;
+void inode_put_write(struct inode *ino);
+int inode_deny_write(struct inode *ino) MUST_CHECK;
+void inode_allow_write(struct inode *ino);
 
 /* ---- dentries ----------------------------------------------------------------------------- */
 
@@ -195,18 +215,24 @@ struct dentry {
 	struct ref ref;
 	struct superblock *sb;   /* [I] */
 	struct dentry *parent;   /* [dcache lock] referenced; itself for a root */
-	struct inode *inode;     /* [dcache lock] NULL: known not to exist */
-	char *name;              /* [dcache lock] */
+	struct inode *inode;     /* [I] referenced; NULL: known not to exist */
+	char *name;              /* [dcache lock] name_inline or heap */
 	struct list hash_link;   /* [dcache lock] */
-	struct list child_link;  /* [dcache lock] in parent->children */
-	struct list children;    /* [dcache lock] */
 	struct list lru_link;    /* [dcache lock] */
-	bool hashed;             /* [dcache lock] false: unlinked or root */
-	bool is_mountpoint;      /* [a] some mount covers it */
-	uint64_t checked_at;     /* [a] mono ns of the last revalidation, for file systems that age names */
+	bool hashed;             /* [dcache lock] in the cache, which holds a reference */
+	bool deleted;            /* [dcache lock] its name was removed */
+	atomic_int is_mountpoint; /* [a] how many mounts cover it */
+	_Atomic uint64_t checked_at; /* [a] mono ns of the last revalidation, for file systems that age names */
+	char name_inline[32];    /* [dcache lock] */
 };
 
 DECLARE_REF(dentry);
+/* Copies of what a concurrent rename may change. The parent is given (put it); a root's is itself. */
+void dentry_name(struct dentry *d, char out[NAME_LEN_MAX + 1]);
+struct dentry *dentry_parent(struct dentry *d) MUST_CHECK;
+bool dentry_is_deleted(struct dentry *d);
+/* Forgets a cached name (the object may have changed behind our back). */
+void dentry_forget(struct dentry *d);
 struct path path_get(struct path p);
 void path_put(struct path p);
 
@@ -270,7 +296,8 @@ struct file {
 	int64_t pos;                /* [pos_mu] */
 	struct file_owner owner;    /* [pos_mu] */
 	struct list epoll_links;    /* [epoll's lock] interest entries on this file */
-	void *flock_owner_mark;     /* reserved for lock_file.c */
+	bool counts_writer;         /* [I] holds one of inode->writers */
+	atomic_uint lock_count;     /* [a] flock and OFD locks that may exist on it (lock_file.c) */
 };
 
 DECLARE_REF(file);
@@ -283,6 +310,12 @@ static inline unsigned file_flags(struct file *f)
 bool file_can_read(struct file *f);
 bool file_can_write(struct file *f);
 bool file_nonblock(struct file *f);
+static inline bool file_is_dir(struct file *f)
+{
+	return f->inode && f->inode->type == S_IFDIR;
+}
+/* Called before a file's last reference goes if epoll_links is not empty; set by fs/epoll.c. */
+extern void (*file_epoll_gone)(struct file *f);
 /* lseek for files with a known size: SEEK_SET/CUR/END/DATA/HOLE over [0, size). Updates f->pos. */
 int64_t file_seek_size(struct file *f, int64_t off, int whence, int64_t size);
 /* Poll bits of f, POLLIN|POLLOUT when it has no op. */
