@@ -1,0 +1,96 @@
+/*
+ * Signals: sending, masks, delivery (signal(7), kernel/signal.c).
+ *
+ * sighand->mu is the lock of everything here (Linux' siglock): actions, pending queues of the group and of its
+ * tasks, masks, stop state. It ranks below tasks_mu.
+ */
+#pragma once
+
+#include "platform/base/list.h"
+#include "platform/base/lock.h"
+#include "platform/base/ref.h"
+#include "sentry/guest.h"
+
+#define SIG_COUNT 64
+#define SIG_BIT(sig) (1ull << ((sig)-1))
+
+struct task;
+struct group;
+struct cred;
+
+/* Guest values of sa_handler and sa_flags. */
+#define K_SIG_DFL 0ull
+#define K_SIG_IGN 1ull
+#define K_SA_NOCLDSTOP 1ull
+#define K_SA_NOCLDWAIT 2ull
+#define K_SA_SIGINFO 4ull
+#define K_SA_RESTORER 0x04000000ull
+#define K_SA_ONSTACK 0x08000000ull
+#define K_SA_RESTART 0x10000000ull
+#define K_SA_NODEFER 0x40000000ull
+#define K_SA_RESETHAND 0x80000000ull
+
+struct sighand {
+	struct ref ref;
+	struct mutex mu; /* rank SIGHAND */
+	struct k_sigaction action[SIG_COUNT + 1]; /* [mu] by number; [0] unused */
+	struct list signalfds; /* [mu] wait queues of signalfd to wake: owned by signalfd.c */
+};
+
+DECLARE_REF(sighand);
+int sighand_new(struct sighand **out) MUST_CHECK;                     /* all default */
+int sighand_copy(struct sighand *old, struct sighand **out) MUST_CHECK;
+
+/* Pending signals: a bit set and a FIFO of infos. */
+struct sigpending {
+	uint64_t set;      /* [sighand->mu] */
+	struct list queue; /* [sighand->mu] of struct sigqueue */
+};
+
+void sigpending_init(struct sigpending *p);
+void sigpending_flush(struct sigpending *p); /* frees all */
+
+/* Sending. info->si_signo is the signal; 0 only checks. The senders below do not check permission. */
+int signal_send_task(struct task *t, const struct k_siginfo *info);   /* thread-directed */
+int signal_send_group(struct group *g, const struct k_siginfo *info); /* process-directed */
+int signal_send_pgrp(int pgrp, const struct k_siginfo *info);         /* -ESRCH when empty */
+/* A fault of the task itself: cannot be blocked or ignored (force_sig_info). */
+void signal_force(struct task *t, const struct k_siginfo *info);
+/* Kernel-made infos. */
+void siginfo_init(struct k_siginfo *info, int sig, int code);
+/* SI_USER info of the current task. */
+void siginfo_user(struct k_siginfo *info, int sig, int code);
+/* kill(2) permission: may `from` signal `g`? */
+int signal_may_send(struct task *from, struct group *g, int sig) MUST_CHECK;
+
+/* Is a deliverable signal, a stop or an exit waiting for t? Lock-free hint for loops. */
+bool signal_pending(struct task *t);
+/* Recomputes the hint and, when set, interrupts t. sighand->mu held. */
+void signal_recalc_locked(struct task *t);
+/* Replaces the blocked set (SIGKILL and SIGSTOP are dropped from it). */
+void signal_set_blocked(struct task *t, uint64_t set);
+/* sigsuspend, ppoll, pselect, epoll_pwait: the mask holds until the call's result is final; delivery of a handler
+ * saves the old one in the frame. signal_temp_mask_end(t, interrupted): restores at once unless interrupted. */
+void signal_temp_mask_begin(struct task *t, uint64_t set);
+void signal_temp_mask_end(struct task *t, bool interrupted);
+/* Loads a guest sigset of exactly 8 bytes (-EINVAL, -EFAULT). Null address: *out_given false. */
+int signal_load_mask(struct task *t, sigset_cgp set, uint64_t size, uint64_t *out, bool *out_given) MUST_CHECK;
+
+/* Takes the next pending signal in `want` (group and own queues): its number and info, or 0. mu held. */
+int signal_dequeue_locked(struct task *t, uint64_t want, struct k_siginfo *out);
+
+/* Called by the loop before returning to the guest when signal_pending: handles stops, exits, default actions,
+ * sets up a handler frame, restarts the interrupted call. Does not return when the task dies. */
+void signal_deliver(struct task *t);
+/* Body of rt_sigreturn: restores registers, mask, altstack, FP from the frame; bad frame: SIGSEGV. */
+long signal_sigreturn(struct task *t);
+
+/* exec: handlers back to default (ignored stay), altstack off. */
+void signal_on_exec(struct task *t);
+/* Job control: group stop/continue state lives in struct group. Called on SIGCONT/stop signals by send. */
+/* Wakes everything that waits for t's group to die: SIGKILL to all threads but `except` (may be NULL), used by
+ * exit_group and exec. sighand->mu held. */
+void signal_zap_others_locked(struct group *g, struct task *except);
+
+/* Is the signal ignored by t (explicitly or by default) or blocked? for tty job control. */
+bool signal_is_ignored_or_blocked(struct task *t, int sig);
