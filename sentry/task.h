@@ -37,6 +37,7 @@ struct group {
 	int tgid;                  /* [I] */
 	struct task *leader;       /* [tasks_mu] borrowed */
 	struct list threads;       /* [tasks_mu] of task.group_link */
+	struct list all_link;      /* [tasks_mu] in the list of all groups: pid.c */
 	int thread_count;          /* [tasks_mu] alive ones */
 	struct group *parent;      /* [tasks_mu] borrowed: the tree keeps it */
 	struct task *parent_task;  /* [tasks_mu] borrowed or NULL: the thread that forked (for __WNOTHREAD, PDEATHSIG) */
@@ -156,9 +157,28 @@ struct group *group_next(int from) MUST_CHECK;
 
 /* pid.c: a free id (1..PID_MAX), -EAGAIN when the task limit is reached. */
 int pid_alloc_locked(struct task *t) MUST_CHECK REQUIRES(tasks_mu);
+/* Exactly this id (clone3 set_tid): -EEXIST, -EINVAL, -EAGAIN. */
+int pid_alloc_exact_locked(struct task *t, int pid) MUST_CHECK REQUIRES(tasks_mu);
 void pid_free_locked(int pid) REQUIRES(tasks_mu);
+/* Two tasks swap their ids (exec from a thread takes the leader's). */
+void pid_exchange_locked(struct task *a, struct task *b) REQUIRES(tasks_mu);
+/* The list of all processes, zombies included, of group.all_link. */
+struct list *group_list_locked(void) REQUIRES(tasks_mu);
+void group_link_locked(struct group *g) REQUIRES(tasks_mu);
+void group_unlink_locked(struct group *g) REQUIRES(tasks_mu);
 void pid_set_limit(int max_tasks);
 int pid_task_count(void);
+
+/*
+ * task.c: life of a task. References: the tree holds one from creation until task_release_locked (a thread that
+ * is not the leader: when it ends; a leader: when the zombie is reaped); the sentry thread holds one from
+ * task_start until task_thread_end.
+ */
+/* Unlinks from group->threads and frees the id; a leader's group leaves the tree as well. The caller puts the
+ * tree's reference (task_put) after dropping tasks_mu. */
+void task_release_locked(struct task *t) REQUIRES(tasks_mu);
+/* Last act of a sentry thread: frees what only the thread used, drops its reference, ends the host thread. */
+NORETURN void task_thread_end(struct task *t);
 
 /* clone.c */
 struct clone_args {
