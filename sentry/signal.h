@@ -65,6 +65,8 @@ int signal_may_send(struct task *from, struct group *g, int sig) MUST_CHECK;
 
 /* Is a deliverable signal, a stop or an exit waiting for t? Lock-free hint for loops. */
 bool signal_pending(struct task *t);
+/* Will t die as soon as it looks (SIGKILL pending or its group is ending)? Takes sighand->mu. */
+bool signal_fatal_pending(struct task *t);
 /* Recomputes the hint and, when set, interrupts t. sighand->mu held. */
 void signal_recalc_locked(struct task *t);
 /* Replaces the blocked set (SIGKILL and SIGSTOP are dropped from it). */

@@ -100,6 +100,7 @@ struct task {
 	bool ctx_gone;              /* [sighand->mu] */
 	bool regs_replaced;         /* [t] the call loaded all registers itself (sigreturn, exec): rax stays */
 	uint64_t syscall_nr;        /* [t] number in progress; UINT64_MAX outside calls */
+	uint64_t fault_addr, fault_trapno, fault_err; /* [t] of the last fault, for sigcontext */
 	struct restart_block restart; /* [t] */
 	struct arena scratch;       /* [t] per-call memory */
 	struct sleeper sleeper;     /* interrupted by signals */
@@ -181,7 +182,7 @@ void task_release_locked(struct task *t) REQUIRES(tasks_mu);
 NORETURN void task_thread_end(struct task *t);
 
 /* clone.c */
-struct clone_args {
+struct clone_request {
 	uint64_t flags;      /* CLONE_* without the exit signal */
 	int exit_signal;
 	uint64_t stack;      /* new rsp; 0: the parent's */
@@ -193,7 +194,7 @@ struct clone_args {
 };
 
 /* The new tid or -errno. */
-long task_clone(struct task *t, const struct clone_args *a);
+long task_clone(struct task *t, const struct clone_request *a);
 /* The first task (pid 1) of the sandbox, not yet running. Gives. */
 int task_new_init(const struct cred *cred, struct fs_ctx *fs, struct fdtable *files, struct task **out) MUST_CHECK;
 /* Starts the sentry thread of a complete task (takes a reference for it). */
