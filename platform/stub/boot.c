@@ -1,0 +1,301 @@
+/*
+ * Birth of the first stub: see boot.h.
+ *
+ * The child of fork() is a copy of the sentry, whose image, heap, stack or vDSO may lie anywhere, also
+ * where the stub's own parts shall be. So the work is done in three steps:
+ *  1. ordinary C code: settle signals, limits, descriptors; make a temporary area at a low address
+ *     with two copies of our code, slot 0 and a list of system calls; move the vDSO there;
+ *  2. stub_boot, running in the first copy without any stack, goes through the list: unmap everything
+ *     else, move the second copy, the slot and the vDSO to their final places, install the filter;
+ *  3. it jumps to the final copy; the sentry later has the temporary area unmapped.
+ */
+#include "platform/stub/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "platform/stub/frame.h"
+#include "platform/stub/layout.h"
+
+#ifndef SYS_mseal
+#define SYS_mseal 462
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+/* The temporary area; the first is taken that is free. Low, far from where kernels put things. */
+#define TEMP_FIRST 0x100000000000ul
+#define TEMP_STEP 0x40000000ul
+#define TEMP_CODE_RUN 0x1000ul
+#define TEMP_CODE_MOVE 0x2000ul
+#define TEMP_FILTER 0x4000ul
+#define TEMP_FILTER_SIZE 0xc000ul
+#define TEMP_SLOT 0x10000ul
+#define TEMP_VDSO 0x20000ul
+#define TEMP_VDSO_SIZE 0x10000ul
+
+#define MAX_COMMANDS 48
+#define PIECES 4
+
+/* Exit statuses of a child that fails in step 1; step 2 uses the number of the command. */
+enum boot_exit { BOOT_TEMP_AREA = 101, BOOT_SLOT, BOOT_RSEQ, BOOT_ORPHAN, BOOT_KEEP_FD };
+
+struct piece {
+	uint64_t start, size;
+	bool code;
+};
+
+struct list_builder {
+	struct stub_command *list;
+	size_t count;
+};
+
+static struct piece pieces[PIECES];
+static size_t piece_count;
+
+uint64_t boot_temp_addr(void)
+{
+	return TEMP_FIRST;
+}
+
+/* Finds the parts of the vDSO; they are contiguous, data first. */
+static int find_vdso(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	if (!f)
+		return -errno;
+	piece_count = 0;
+	while (fgets(line, sizeof(line), f)) {
+		unsigned long start, end;
+		bool code = strstr(line, "[vdso]") != NULL;
+		if (!code && !strstr(line, "[vvar"))
+			continue;
+		if (piece_count == PIECES || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			break;
+		pieces[piece_count++] =
+			(struct piece){ .start = start, .size = end - start, .code = code };
+	}
+	fclose(f);
+	return 0;
+}
+
+/* Where the vDSO's code will start relative to its first piece; the layout is kept. */
+static uint64_t piece_final(size_t i)
+{
+	for (size_t k = 0; k < piece_count; k++)
+		if (pieces[k].code)
+			return STUB_VDSO + pieces[i].start - pieces[k].start;
+	return 0;
+}
+
+static void describe_vdso(struct plat_info *info)
+{
+	memset(&info->vvar, 0, sizeof(info->vvar));
+	memset(&info->vdso, 0, sizeof(info->vdso));
+	for (size_t i = 0; i < piece_count; i++) {
+		struct plat_region *r = pieces[i].code ? &info->vdso : &info->vvar;
+		if (r->size == 0)
+			r->addr = piece_final(i);
+		r->size = piece_final(i) + pieces[i].size - r->addr;
+		r->prot = PROT_READ | (pieces[i].code ? PROT_EXEC : 0);
+	}
+}
+
+static void add(struct list_builder *b, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		uint64_t a3, uint64_t a4, bool may_fail)
+{
+	b->list[b->count++] = (struct stub_command){
+		.nr = nr,
+		.args = { a0, a1, a2, a3, a4, 0 },
+		.result = may_fail,
+	};
+}
+
+static void add_move(struct list_builder *b, uint64_t from, uint64_t to, uint64_t size)
+{
+	add(b, SYS_mremap, from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to, false);
+}
+
+static void *map_at(uint64_t addr, uint64_t size, int prot, int flags, int fd)
+{
+	void *want = (void *)addr;
+	void *p = mmap(want, size, prot, flags | MAP_FIXED, fd, 0);
+	return p == want ? p : NULL;
+}
+
+/* The kernel's struct sigaction. */
+struct kernel_sigaction {
+	uint64_t handler, flags, restorer, mask;
+};
+
+#define KERNEL_SA_RESTORER 0x04000000ul
+
+static void set_signals(void)
+{
+	static const int handled[] = { SIGSYS, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, STUB_KICK };
+	struct kernel_sigaction sa = { 0 };
+	uint64_t none = 0;
+
+	for (int i = 1; i <= 64; i++)
+		syscall(SYS_rt_sigaction, i, &sa, NULL, 8);
+	sa.handler = stub_code_addr(stub_handler);
+	sa.restorer = stub_code_addr(stub_restorer);
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) {
+		int s = handled[i];
+		bool nests = s == SIGSEGV || s == SIGBUS;
+		sa.flags = SA_SIGINFO | SA_ONSTACK | KERNEL_SA_RESTORER | (nests ? SA_NODEFER : 0u);
+		sa.mask = ~((1ul << (SIGSEGV - 1)) | (1ul << (SIGBUS - 1)));
+		syscall(SYS_rt_sigaction, s, &sa, NULL, 8);
+	}
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8);
+}
+
+static void leave_libc(void)
+{
+	/* The kernel must not write into thread data that will be gone. */
+	if (__rseq_size) {
+		char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+		if (syscall(SYS_rseq, area, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) < 0)
+			_exit(BOOT_RSEQ);
+	}
+	syscall(SYS_set_robust_list, NULL, 24);
+	syscall(SYS_set_tid_address, NULL);
+}
+
+static void keep_only(int fd)
+{
+	if (fd < 0) {
+		syscall(SYS_close_range, 0, ~0u, 0);
+		return;
+	}
+	if (dup2(fd, STUB_FD) < 0)
+		_exit(BOOT_KEEP_FD);
+	syscall(SYS_close_range, 0, STUB_FD - 1, 0);
+	syscall(SYS_close_range, STUB_FD + 1, ~0u, 0);
+}
+
+static uint8_t *make_temp(const struct boot_spec *spec)
+{
+	size_t code_size = (size_t)(stub_code_end - stub_code_begin);
+	void *temp = mmap((void *)TEMP_FIRST, BOOT_TEMP_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	uint8_t *t = temp;
+
+	if (temp != (void *)TEMP_FIRST)
+		_exit(BOOT_TEMP_AREA);
+	memcpy(t + TEMP_CODE_RUN, stub_code_begin, code_size);
+	memcpy(t + TEMP_CODE_MOVE, stub_code_begin, code_size);
+	if (mprotect(t + TEMP_CODE_RUN, 2 * STUB_CODE_SIZE, PROT_READ | PROT_EXEC) < 0)
+		_exit(BOOT_TEMP_AREA);
+	if (spec->slots_fd >= 0 && !map_at(TEMP_FIRST + TEMP_SLOT, STUB_SLOT_SIZE,
+					   PROT_READ | PROT_WRITE, MAP_SHARED, spec->slots_fd))
+		_exit(BOOT_SLOT);
+	return t;
+}
+
+/* Moves the vDSO out of the way. A host that seals it makes the stub live without. */
+static bool lift_vdso(void)
+{
+	for (size_t i = 0; i < piece_count; i++) {
+		uint64_t to = TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start;
+		void *p = mremap((void *)pieces[i].start, pieces[i].size, pieces[i].size,
+				 MREMAP_MAYMOVE | MREMAP_FIXED, (void *)to);
+		if (p != (void *)to)
+			return false;
+	}
+	return true;
+}
+
+static void add_filter(struct list_builder *b, uint8_t *temp, const struct sock_fprog *filter)
+{
+	struct sock_fprog *copy = (struct sock_fprog *)(void *)(temp + TEMP_FILTER);
+	struct sock_filter *code = (struct sock_filter *)(void *)(copy + 1);
+
+	memcpy(code, filter->filter, filter->len * sizeof(*code));
+	*copy = (struct sock_fprog){ .len = filter->len, .filter = code };
+	add(b, SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+	    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW, (uint64_t)copy, 0, 0,
+	    false);
+}
+
+static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64_t sp)
+{
+	struct rlimit no_core = { 0, 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(BOOT_ORPHAN);
+	setsid();
+	setrlimit(RLIMIT_CORE, &no_core);
+	if (chdir("/") < 0)
+		_exit(BOOT_TEMP_AREA);
+	prctl(PR_SET_NAME, "pinfold-stub");
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	set_signals();
+	uint8_t *temp = make_temp(spec);
+	keep_only(spec->keep_fd);
+	if (spec->traced && ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
+		_exit(BOOT_ORPHAN);
+	leave_libc();
+
+	struct list_builder b = { .list = (struct stub_command *)(void *)temp };
+	bool vdso = piece_count > 0 && lift_vdso();
+	uint64_t low = page_down(STUB_TASK_MIN);
+	add(&b, SYS_munmap, low, TEMP_FIRST - low, 0, 0, 0, false);
+	add(&b, SYS_munmap, TEMP_FIRST + BOOT_TEMP_SIZE, STUB_TOP - TEMP_FIRST - BOOT_TEMP_SIZE, 0, 0, 0,
+	    false);
+	add_move(&b, TEMP_FIRST + TEMP_CODE_MOVE, STUB_CODE, STUB_CODE_SIZE);
+	if (spec->slots_fd >= 0) {
+		add_move(&b, TEMP_FIRST + TEMP_SLOT, STUB_SLOTS, STUB_SLOT_SIZE);
+		add(&b, SYS_madvise, STUB_SLOTS, STUB_SLOT_SIZE, MADV_DONTFORK, 0, 0, false);
+	}
+	for (size_t i = 0; vdso && i < piece_count; i++)
+		add_move(&b, TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start, piece_final(i),
+			 pieces[i].size);
+	add(&b, SYS_mseal, STUB_CODE, STUB_CODE_SIZE, 0, 0, 0, true);
+	if (spec->filter)
+		add_filter(&b, temp, spec->filter);
+
+	void (*run)(struct stub_command *, size_t, uint64_t, uint64_t);
+	void *at = temp + TEMP_CODE_RUN + (stub_boot - stub_code_begin);
+	memcpy(&run, &at, sizeof(run));
+	run(b.list, b.count, sp, stub_code_addr(spec->traced ? stub_trap : stub_zygote));
+	__builtin_unreachable();
+}
+
+int boot_first_stub(const struct boot_spec *spec, struct plat_info *info, int *out_pid)
+{
+	int parent = getpid();
+	int err = find_vdso();
+
+	if (err)
+		return err;
+	if ((size_t)(stub_code_end - stub_code_begin) > STUB_CODE_SIZE)
+		BUG("the stub's code outgrew its page");
+	describe_vdso(info);
+	info->task_min = STUB_TASK_MIN;
+	info->task_max = STUB_TASK_MAX;
+	info->fp_size = fp_size();
+	uint64_t sp = stub_slot_addr(0) + STUB_SLOT_SIZE - 64;
+	pid_t pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		child_main(spec, parent, sp);
+	*out_pid = pid;
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* Guest memory by process_vm_readv and process_vm_writev: see copy.h. */
+#include "platform/stub/copy.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+
+#include "platform/stub/layout.h"
+
+/* The host kernel's own limit for one transfer, rounded down. */
+#define CHUNK (1ul << 30)
+
+static ssize_t copy(int pid, void *local, uint64_t addr, size_t n, bool write)
+{
+	size_t done = 0;
+
+	/* The guest's own part of the address space only: our slots are not its memory. */
+	if (addr >= STUB_TASK_MAX)
+		return n ? -EFAULT : 0;
+	n = MIN(n, STUB_TASK_MAX - addr);
+	while (done < n) {
+		size_t want = MIN(n - done, CHUNK);
+		struct iovec here = { .iov_base = (char *)local + done, .iov_len = want };
+		struct iovec there = { .iov_base = (void *)(addr + done), .iov_len = want };
+		ssize_t r = write ? process_vm_writev(pid, &here, 1, &there, 1, 0)
+				  : process_vm_readv(pid, &here, 1, &there, 1, 0);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0 && done == 0)
+			return errno == EFAULT ? -EFAULT : errno == ENOMEM ? -ENOMEM : -ESRCH;
+		if (r <= 0)
+			break;
+		done += (size_t)r;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t stub_copy_in(int pid, void *dst, uint64_t addr, size_t n)
+{
+	return copy(pid, dst, addr, n, false);
+}
+
+ssize_t stub_copy_out(int pid, uint64_t addr, const void *src, size_t n)
+{
+	/* process_vm_writev wants a writable pointer but only reads from it. */
+	union {
+		const void *in;
+		void *out;
+	} u = { .in = src };
+
+	return copy(pid, u.out, addr, n, true);
+}
