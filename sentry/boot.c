@@ -1,0 +1,289 @@
+/*
+ * From a spec to a running sandbox. Order matters: everything that forks comes while there is one thread; everything
+ * that opens host files comes before the filter; the first guest instruction comes after it. The main thread
+ * then only takes host signals (children, terminal, time-out) and must live as long as the process, because stubs and
+ * gofer die with it.
+ */
+#include "sentry/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/gofer_client.h"
+#include "fs/hostfd.h"
+#include "gofer/gofer.h"
+#include "platform/base/alloc.h"
+#include "platform/base/log.h"
+#include "platform/base/thread.h"
+#include "platform/host/seccomp.h"
+#include "sentry/init_exec.h"
+#include "sentry/limits.h"
+#include "sentry/plat.h"
+#include "sentry/proc.h"
+#include "sentry/resources.h"
+#include "sentry/task.h"
+#include "sentry/task_hooks.h"
+#include "sentry/trace.h"
+#include "sentry/uts.h"
+#include "sentry/view.h"
+
+#define STATUS_TIMEOUT 124
+#define STATUS_SETUP 125
+
+/* Queued to the main thread when the first process has ended, or stopped. */
+#define DONE_SIGNAL (PLAT_REQUEST_SIGNAL + 1)
+
+static pid_t main_tid;
+static int init_status; /* wait status; written before DONE_SIGNAL is queued */
+
+static int fail(const char *what, int err)
+{
+	log_error("%s: %s", what, strerror(-err));
+	return err;
+}
+
+static int choose_platform(const struct sandbox_spec *spec)
+{
+	char why[256];
+
+	plat = spec->platform ? platform_find(spec->platform) : platform_at(0);
+	if (!plat) {
+		log_error("no platform is called '%s'; 'pinfold doctor' lists them", spec->platform);
+		return -EINVAL;
+	}
+	int err = plat->probe(why, sizeof(why));
+	if (err)
+		log_error("platform %s does not work here: %s", plat->name, why);
+	return err;
+}
+
+/* Guest files use host descriptors; the hard limit bounds them. */
+static void raise_fd_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **out)
+{
+	struct gofer_export *exports = mem_calloc(spec->view_count, sizeof(*exports));
+	struct gofer_config cfg = { .exports = exports, .hidden = spec->hidden, .hidden_count = spec->hidden_count };
+	int fd, pid;
+
+	if (!exports)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->view_count; i++) {
+		const struct view *v = &spec->views[i];
+		if (v->kind == VIEW_TMPFS)
+			continue;
+		exports[cfg.export_count++] =
+			(struct gofer_export){ .host_path = v->host, .writable = v->kind == VIEW_RW };
+	}
+	int err = gofer_start(&cfg, &fd, &pid);
+	mem_free(exports);
+	return err ? err : gofer_client_new(fd, out);
+}
+
+/* Descriptors 0-2 of the caller become the guest's. One that is closed stays closed inside; its number is taken here
+ * so that nothing of ours lands on it. */
+static int stdio_files(struct fdtable *files)
+{
+	struct file *f;
+
+	for (int fd = 0; fd <= 2; fd++) {
+		int flags = fcntl(fd, F_GETFL);
+		if (flags < 0) {
+			if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+				return -errno;
+			continue;
+		}
+		int err = hostfd_new(fd, flags, &f);
+		if (err)
+			return err;
+		err = fd_install(files, f, fd, false);
+		if (err < 0) {
+			file_put(f);
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *gofer, struct task **out)
+{
+	struct path root;
+	struct fs_ctx *fs;
+	struct fdtable *files;
+	struct cred *cred = cred_new(spec->uid, spec->gid, spec->groups, spec->group_count);
+	/* The tree is built with all capabilities: mount points may be made where the user may not write. */
+	struct cred *builder = cred_new(0, 0, NULL, 0);
+	int err = cred && builder ? 0 : -ENOMEM;
+
+	if (!err)
+		err = view_build(spec, gofer, builder, &root);
+	cred_put(builder);
+	if (err)
+		return err;
+	err = fs_ctx_new(path_get(root), root, 022, &fs);
+	if (!err)
+		err = fdtable_new(&files);
+	if (!err)
+		err = stdio_files(files);
+	if (!err)
+		err = task_new_init(cred, fs, files, out);
+	if (err)
+		return fail("cannot make the first process", err);
+	fs_ctx_put(fs);
+	fdtable_put(files);
+	cred_put(cred);
+	return 0;
+}
+
+static void *wait_for_init(void *arg UNUSED)
+{
+	init_status = task_wait_init();
+	syscall(SYS_tgkill, getpid(), main_tid, DONE_SIGNAL);
+	return NULL;
+}
+
+static void reap_children(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED)) > 0)
+		if (!plat->child_event(pid, status))
+			log_debug("child %d ended with status %#x", pid, status);
+}
+
+/* A signal that somebody sent to pinfold reaches the command; one that the terminal made reaches the foreground group. */
+static void forward(const siginfo_t *si)
+{
+	struct k_siginfo info;
+	struct group *g;
+
+	if (si->si_code > 0 && hosttty_signal(si->si_signo))
+		return;
+	g = group_find(1);
+	if (!g)
+		return;
+	siginfo_init(&info, si->si_signo, SI_USER);
+	signal_send_group(g, &info);
+	group_put(g);
+}
+
+/* Until the first process has ended; its wait status, or -ETIMEDOUT. */
+static int main_loop(deadline_t deadline)
+{
+	sigset_t all;
+	siginfo_t si;
+
+	sigfillset(&all);
+	for (;;) {
+		struct timespec ts, *tsp = NULL;
+		if (deadline != DEADLINE_NEVER) {
+			uint64_t now = mono_now_ns(), left = deadline > now ? deadline - now : 0;
+			ts = (struct timespec){ (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+			tsp = &ts;
+		}
+		int sig = sigtimedwait(&all, &si, tsp);
+		if (sig < 0 && errno == EAGAIN)
+			return -ETIMEDOUT;
+		if (sig < 0)
+			continue;
+		if (sig == DONE_SIGNAL)
+			return init_status;
+		if (sig == SIGCHLD)
+			reap_children();
+		else if (sig == PLAT_REQUEST_SIGNAL)
+			plat->main_request();
+		else if (sig != SIGPIPE)
+			forward(&si);
+	}
+}
+
+static int exit_status(const struct sandbox_spec *spec, int status)
+{
+	if (status == -ETIMEDOUT) {
+		log_error("time-out of %.3g s: the sandbox was ended", (double)spec->timeout_ns / 1e9);
+		return STATUS_TIMEOUT;
+	}
+	if (init_exec_failure())
+		return init_exec_failure();
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Everything before the first thread. */
+static int prepare(const struct sandbox_spec *spec, struct task **out_init)
+{
+	struct gofer_client *gofer;
+	int err = choose_platform(spec);
+
+	if (err)
+		return err;
+	raise_fd_limit();
+	err = resources_init(spec->memory_limit);
+	if (!err)
+		err = proc_capture_host();
+	if (err)
+		return fail("cannot read the host's properties", err);
+	err = plat->start();
+	if (err)
+		return fail("cannot start the platform", err);
+	err = start_gofer(spec, &gofer);
+	if (err)
+		return fail("cannot start the gofer", err);
+	task_hooks_install();
+	uts_init(spec->hostname);
+	trace_init(spec->trace_fd);
+	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT, (uint32_t)PID_MAX_DEFAULT));
+	return make_init_task(spec, gofer, out_init);
+}
+
+static int run_threads(struct task *init, const struct sandbox_spec *spec)
+{
+	pthread_t thread;
+	int err = timer_start_thread();
+
+	if (!err)
+		err = host_confine(strcmp(plat->name, "ptrace") == 0 ? HOST_SENTRY_PTRACE : HOST_SENTRY);
+	if (!err)
+		err = thread_start(&thread, wait_for_init, NULL);
+	if (!err)
+		err = init_exec_start(init, spec);
+	return err;
+}
+
+int sandbox_run(const struct sandbox_spec *spec)
+{
+	struct task *init;
+	sigset_t all;
+
+	main_tid = gettid();
+	if (prepare(spec, &init))
+		return STATUS_SETUP;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	deadline_t deadline = spec->timeout_ns ? deadline_after_ns(spec->timeout_ns) : DEADLINE_NEVER;
+	int err = run_threads(init, spec);
+	if (err) {
+		fail("cannot confine the sentry", err);
+		return STATUS_SETUP;
+	}
+	int status = exit_status(spec, main_loop(deadline));
+	hosttty_restore();
+	return status;
+}

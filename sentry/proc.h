@@ -1,0 +1,9 @@
+/* The contents of /proc and /sys: proc_files.c and its neighbours. */
+#pragma once
+
+#include "fs/vfs.h"
+
+/* Reads what is shown of the host (cpu model, memory size); before the seccomp filter. 0 or -errno. */
+int proc_capture_host(void) MUST_CHECK;
+int procfs_new(struct superblock **out) MUST_CHECK;
+int sysfs_new(struct superblock **out) MUST_CHECK;
