@@ -28,6 +28,8 @@ struct task;
 #define VMA_GROWSDOWN 512u
 #define VMA_MAYWRITE 1024u /* mprotect may add PROT_WRITE (file opened for writing or private) */
 #define VMA_DONTDUMP 2048u
+#define VMA_ANON_FILE 8192u /* shared anonymous memory: the file is ours, shown as /dev/zero */
+#define VMA_NOEXEC 4096u   /* mprotect may not add PROT_EXEC: the file lies on a noexec mount */
 
 struct vma {
 	struct rb_node node;
@@ -36,7 +38,11 @@ struct vma {
 	unsigned flags;      /* [mm->mu] */
 	struct file *file;   /* [mm->mu] referenced; NULL for anonymous. Shared anonymous memory has a memfd file */
 	uint64_t off;        /* [mm->mu] of start in the file, bytes */
+	struct vma *dead_next; /* list of removed ones, until the lock is dropped */
 };
+
+/* A growing mapping keeps this distance to what lies below it (stack_guard_gap of the kernel). */
+#define STACK_GUARD_GAP (256 * PAGE_SIZE)
 
 struct mm {
 	struct ref ref;            /* users: tasks, /proc readers */
@@ -44,6 +50,10 @@ struct mm {
 	struct mutex mu;           /* rank MM */
 	struct plat_as *as;        /* [I] until the last user is gone, then NULL under mu */
 	struct rb_root vmas;       /* [mu] */
+	struct vma *spare;         /* [mu] structs set aside, so that a change under way cannot lack memory */
+	size_t spare_count;        /* [mu] */
+	uint64_t hole_from;        /* [mu] every hole in [hole_from, mmap_base) has at most hole_max bytes */
+	uint64_t hole_max;         /* [mu] */
 	size_t vma_count;          /* [mu] */
 	uint64_t total_pages;      /* [mu] sum of sizes / 4096 */
 	uint64_t data_pages, stack_pages, exec_pages, shared_pages, locked_pages; /* [mu] */
@@ -52,6 +62,7 @@ struct mm {
 	uint64_t start_code, end_code, start_data, end_data, start_stack; /* [I] after exec */
 	uint64_t arg_start, arg_end, env_start, env_end;                  /* [mu] prctl may change them */
 	struct file *exe;          /* [mu] referenced: /proc/PID/exe; write-denied */
+	unsigned future_flags;     /* [mu] VMA_LOCKED after mlockall(MCL_FUTURE) */
 	uint64_t auxv[64];         /* [I] after exec */
 	size_t auxv_words;
 	int dumpable;              /* [a] prctl(PR_SET_DUMPABLE) */
@@ -65,6 +76,8 @@ int mm_new(struct mm **out_mm, struct plat_ctx **out_ctx) MUST_CHECK;
 /* fork: a copy through the caller's context. Gives both. */
 int mm_fork(struct task *t, struct mm **out_mm, struct plat_ctx **out_ctx) MUST_CHECK;
 void mm_use(struct mm *mm);
+/* The address space of another task, used and referenced (pair with mm_unuse); NULL when it has ended. */
+struct mm *mm_use_of(struct task *t) MUST_CHECK;
 /* The task stops using mm; the last user frees the stub and puts all files. Takes one reference as well. */
 void mm_unuse(struct mm *mm);
 
@@ -90,6 +103,12 @@ int mm_madvise(struct task *t, uint64_t addr, uint64_t size, int advice) MUST_CH
 int mm_msync(struct task *t, uint64_t addr, uint64_t size, int flags) MUST_CHECK;
 int mm_mincore(struct task *t, uint64_t addr, uint64_t size, buf_gp vec) MUST_CHECK;
 int mm_mlock(struct task *t, uint64_t addr, uint64_t size, bool on) MUST_CHECK;
+/* mlockall(2) with MCL_* flags; 0 is munlockall(2). */
+int mm_mlockall(struct task *t, int flags) MUST_CHECK;
+
+/* A fault that the host could not serve: true when a growing mapping (the stack, MAP_GROWSDOWN) now reaches
+ * addr and the access is to be tried again. The loop asks this first on every SIGSEGV. */
+bool mm_grow(struct task *t, uint64_t addr);
 
 /* Page fault that the host could not serve: should the sentry's signal be SIGSEGV with SEGV_MAPERR or ACCERR?
  * (The host's own code is used when the VMA list agrees.) */
@@ -102,17 +121,12 @@ ssize_t mm_copy_out(struct mm *mm, uint64_t addr, const void *src, size_t n) MUS
 ssize_t mm_force_in(struct mm *mm, void *dst, uint64_t addr, size_t n) MUST_CHECK;
 ssize_t mm_force_out(struct mm *mm, uint64_t addr, const void *src, size_t n) MUST_CHECK;
 
+/* /proc/PID/exe: a referenced file or NULL. */
+struct file *mm_exe(struct mm *mm) MUST_CHECK;
+
 /* First VMA with end > addr, or NULL. mu held. */
 struct vma *vma_find_locked(struct mm *mm, uint64_t addr);
 struct vma *vma_next_locked(struct vma *v);
 /* /proc/PID/maps. */
 void mm_show_maps(struct mm *mm, struct path root, struct fmt *out);
 void mm_show_smaps(struct mm *mm, struct path root, struct fmt *out);
-
-/* ---- exec ---- */
-struct exec_args {
-	/* All strings live in one scratch block: argc then envc NUL-terminated strings. */
-	char *strings;
-	size_t strings_size;
-	int argc, envc;
-};
