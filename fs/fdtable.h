@@ -32,3 +32,9 @@ void fd_close_all(struct fdtable *t);
 /* The next used number >= fd, or -1: for /proc/PID/fd. */
 int fd_next(struct fdtable *t, int fd);
 int fdtable_count(struct fdtable *t);
+/* As fd_get, but NULL (-EBADF) for O_PATH descriptors too: for calls that act on the open file. */
+struct file *fd_get_io(struct fdtable *t, int fd) MUST_CHECK;
+/* What close(2) does to a file already removed from t (takes): flush, POSIX locks, put. flush's error. */
+int fd_finish_close(struct fdtable *t, struct file *f);
+/* Would fd_install with this min find room? 0, -EMFILE; to fail before an object is created. */
+int fd_check_room(struct fdtable *t, int min) MUST_CHECK;

@@ -11,10 +11,16 @@ struct mount {
 	struct dentry *mountpoint;  /* [mount lock] referenced, in parent */
 	struct list children;       /* [mount lock] */
 	struct list child_link;     /* [mount lock] */
-	unsigned flags;             /* [mount lock] MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_NOATIME… */
+	atomic_uint flags;          /* [a] MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_NOATIME… */
 	int id, parent_id;          /* [I] as in mountinfo */
 	char *source;               /* [I] first column of /proc/mounts */
+	bool attached;              /* [mount lock] in the namespace */
+	bool expiry_mark;           /* [mount lock] MNT_EXPIRE was asked once */
+	struct mount *copy;         /* [mount lock] scratch of a recursive bind */
 };
+
+/* More mounts than this give -ENOSPC (fs.mount-max of Linux is 100000). */
+#define MOUNT_MAX 10000
 
 DECLARE_REF(mount);
 
@@ -32,5 +38,16 @@ int mount_remount(struct path p, unsigned flags) MUST_CHECK;
 struct path mount_traverse(struct path p);
 bool mount_follow_up(struct path *p);
 bool mount_is_readonly(struct mount *m);
+/* -EROFS when nothing on m may be changed: its own flag or the super block's. */
+int mount_want_write(struct mount *m) MUST_CHECK;
+/* A mount outside every tree, as the kernel keeps for what has no name (memfd). Takes sb. Gives. */
+int mount_new_detached(struct superblock *sb, const char *source, unsigned flags, struct mount **out)
+	MUST_CHECK;
+/* mount(2) with MS_MOVE: from must be the root of a mount. */
+int mount_move(struct path from, struct path to) MUST_CHECK;
+/* pivot_root(2): new_root (root of a mount) becomes the root of the tree, the old one shows at put_old. */
+int mount_pivot(struct path new_root, struct path put_old, struct path root) MUST_CHECK;
+/* Is p below (or at) root? */
+bool path_is_under(struct path p, struct path root);
 /* Lines of /proc/PID/mounts and /proc/PID/mountinfo, as seen from root. */
 void mount_show(struct path root, struct fmt *out, bool mountinfo);

@@ -26,6 +26,8 @@ struct fs_lookup {
 	uint64_t resolve;       /* RESOLVE_* of openat2(2) */
 };
 
+/* fs.protected_symlinks and fs.protected_hardlinks are on, as distributions set them; protected_fifos and
+ * protected_regular are off. */
 #define LOOKUP_FOLLOW 1u     /* follow a symlink in the last component */
 #define LOOKUP_DIRECTORY 2u  /* -ENOTDIR unless a directory */
 #define LOOKUP_EMPTY 4u      /* an empty name means base itself (AT_EMPTY_PATH) */
@@ -42,6 +44,8 @@ int vfs_open(const struct fs_lookup *l, const char *name, int flags, uint32_t mo
 	MUST_CHECK;
 /* Opens what a path refers to (re-open of /proc/PID/fd, exec). */
 int vfs_open_path(struct path p, int flags, const struct cred *c, struct file **out) MUST_CHECK;
+/* Gives f's path, for magic links; a nameless file (pipe, socket) gets a path of its own. */
+int file_path(struct file *f, struct path *out) MUST_CHECK;
 int vfs_mkdir(const struct fs_lookup *l, const char *name, uint32_t mode) MUST_CHECK;
 int vfs_mknod(const struct fs_lookup *l, const char *name, uint32_t mode, uint64_t rdev) MUST_CHECK;
 /* As mknod for S_IFSOCK, giving the new path (bind(2)). */
@@ -57,6 +61,12 @@ int vfs_readlink(struct path p, char *buf, size_t size) MUST_CHECK;
 int vfs_getattr(struct path p, struct fs_stat *out) MUST_CHECK;
 /* Checks ownership and capabilities (chmod(2), chown(2), utimensat(2), truncate(2)), clears set-id bits. */
 int vfs_setattr(struct path p, const struct cred *c, const struct iattr *attr) MUST_CHECK;
+/* The same on an inode; the caller has checked the mount. */
+int inode_setattr(struct inode *ino, const struct cred *c, const struct iattr *attr) MUST_CHECK;
+/* Clears set-id bits after a write by c that may not keep them; cheap when there are none. */
+int inode_drop_setid(struct inode *ino, const struct cred *c) MUST_CHECK;
+/* Sets the size, whatever the permissions (O_TRUNC, ftruncate); RLIMIT_FSIZE with SIGXFSZ. */
+int inode_truncate(struct inode *ino, const struct cred *c, uint64_t size) MUST_CHECK;
 int vfs_truncate(struct path p, const struct cred *c, uint64_t size) MUST_CHECK;
 int vfs_ftruncate(struct file *f, uint64_t size) MUST_CHECK;
 int vfs_statfs(struct path p, struct fs_statfs *out) MUST_CHECK;

@@ -19,7 +19,7 @@
  *
  * unlink, rmdir and rename may take the victim's mu below the directory's. After a successful rmdir the
  * VFS marks the victim dead, so that nothing more is created in it. revalidate is called on the
- * directory's ops, for negative dentries too; never for a mount point.
+ * directory's ops, for negative dentries too, with or without its mu; never for a mount point.
  */
 #pragma once
 
@@ -310,9 +310,15 @@ static inline unsigned file_flags(struct file *f)
 bool file_can_read(struct file *f);
 bool file_can_write(struct file *f);
 bool file_nonblock(struct file *f);
+/* The inode that the file was opened by: that of its name, which a stacked file system may back with
+ * another. Locks, watches and attributes go by this one. NULL for a few anonymous kinds. */
+static inline struct inode *file_inode(struct file *f)
+{
+	return f->path.dentry ? f->path.dentry->inode : f->inode;
+}
 static inline bool file_is_dir(struct file *f)
 {
-	return f->inode && f->inode->type == S_IFDIR;
+	return file_inode(f) && file_inode(f)->type == S_IFDIR;
 }
 /* Called before a file's last reference goes if epoll_links is not empty; set by fs/epoll.c. */
 extern void (*file_epoll_gone)(struct file *f);
