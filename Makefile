@@ -6,6 +6,8 @@
 O ?= build
 MODE ?= release
 CC = gcc
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1) $(2)")
 CLANG ?= clang
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VERSION := 0.1.0
@@ -91,35 +93,40 @@ binary: $(B)/pinfold
 lib: $(B)/libpinfold.a
 
 $(B)/pinfold: $(MAIN_O) $(LIB_O)
-	@mkdir -p $(@D)
-	$(CC) $(LINK_$(MODE)) -o $@ $^ $(LIBS)
+	$(Q)mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK_$(MODE)) -o $@ $^ $(LIBS)
 
 # An archive, so that a test can replace an object by defining all its symbols.
 $(B)/libpinfold.a: $(LIB_O)
-	@mkdir -p $(@D)
-	@rm -f $@
-	ar rcs $@ $^
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
 $(B)/libtest.a: $(TEST_LIB_O)
-	@mkdir -p $(@D)
-	@rm -f $@
-	ar rcs $@ $^
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
 
 $(B)/%.c.o: %.c | $(FILTER_H)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(Q)mkdir -p $(@D)
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/platform/stub/blob_%.c.o: platform/stub/blob_%.c
-	@mkdir -p $(@D)
-	$(CC) $(BASE_FLAGS) $(STUB_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)mkdir -p $(@D)
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(BASE_FLAGS) $(STUB_CFLAGS) -MMD -MP -c -o $@ $<
 $(B)/%.S.o: %.S
-	@mkdir -p $(@D)
-	$(CC) $(BASE_FLAGS) -fPIC -MMD -MP -c -o $@ $<
+	$(Q)mkdir -p $(@D)
+	$(call say,AS  ,$@)
+	$(Q)$(CC) $(BASE_FLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 # The host filters are computed on the build machine and are data in the binary.
 $(GEN)/gen_filter: $(TOOL_C) platform/host/host.def
-	@mkdir -p $(@D)
-	gcc -std=c11 -D_GNU_SOURCE $(WARN) -O1 -I. -o $@ $< -lseccomp
+	$(Q)mkdir -p $(@D)
+	$(call say,TOOL,$@)
+	$(Q)gcc -std=c11 -D_GNU_SOURCE $(WARN) -O1 -I. -o $@ $< -lseccomp
 $(GEN)/host_filter.h: $(GEN)/gen_filter
-	$< > $@.tmp && mv $@.tmp $@
+	$(Q)$< > $@.tmp && mv $@.tmp $@
 
 -include $(patsubst %.o,%.d,$(LIB_O) $(MAIN_O) $(TEST_LIB_O)) $(wildcard $(B)/tests/unit/*.d $(B)/tests/fuzz/*.d)
 
@@ -129,27 +136,31 @@ $(GEN)/host_filter.h: $(GEN)/gen_filter
 UNIT_T := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 unit-tests: $(UNIT_T)
 $(B)/unit/%: $(B)/tests/unit/%.c.o $(B)/libtest.a $(B)/libpinfold.a
-	@mkdir -p $(@D)
-	$(CC) $(LINK_$(MODE)) -o $@ $< -Wl,--start-group $(B)/libtest.a $(B)/libpinfold.a -Wl,--end-group \
+	$(Q)mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK_$(MODE)) -o $@ $< -Wl,--start-group $(B)/libtest.a $(B)/libpinfold.a -Wl,--end-group \
 		-lcmocka $(LIBS)
 
 GUEST_FLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -static -pthread -Wall -Wextra -Werror -Wno-unused-parameter -I.
 GUEST_T := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_C))
 guest-tests: $(GUEST_T)
 $(O)/guest/%: tests/guest/%.c tests/guest/t.h
-	@mkdir -p $(@D)
-	gcc $(GUEST_FLAGS) -o $@ $<
+	$(Q)mkdir -p $(@D)
+	$(call say,GUEST,$@)
+	$(Q)gcc $(GUEST_FLAGS) -o $@ $<
 ATTACK_T := $(patsubst tests/attack/%.c,$(O)/attack/%,$(ATTACK_C))
 attack-tests: $(ATTACK_T)
 $(O)/attack/%: tests/attack/%.c tests/guest/t.h
-	@mkdir -p $(@D)
-	gcc $(GUEST_FLAGS) -o $@ $<
+	$(Q)mkdir -p $(@D)
+	$(call say,GUEST,$@)
+	$(Q)gcc $(GUEST_FLAGS) -o $@ $<
 
 FUZZ_T := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
 fuzz-tests: $(FUZZ_T)
 $(B)/fuzz/%: $(B)/tests/fuzz/%.c.o $(B)/libtest.a $(B)/libpinfold.a
-	@mkdir -p $(@D)
-	$(CC) $(LINK_$(MODE)) -o $@ $< -Wl,--start-group $(B)/libtest.a $(B)/libpinfold.a -Wl,--end-group $(LIBS)
+	$(Q)mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK_$(MODE)) -o $@ $< -Wl,--start-group $(B)/libtest.a $(B)/libpinfold.a -Wl,--end-group $(LIBS)
 
 .SECONDARY:
 

@@ -1,0 +1,100 @@
+/*
+ * Which host paths do not exist inside: the rows of hidden.def for the caller's homes, and other
+ * people's homes as a whole. Both the path as written and the one with links resolved are hidden, since
+ * a secret may be a link to elsewhere.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "platform/base/alloc.h"
+#include "runtime/run_options.h"
+#include "runtime/user.h"
+
+static const char *const home_rows[] = {
+#define HIDDEN_HOME(path, what) path,
+#define HIDDEN_ROOT(path, what)
+#include "runtime/hidden.def"
+#undef HIDDEN_HOME
+#undef HIDDEN_ROOT
+};
+
+static const char *const root_rows[] = {
+#define HIDDEN_HOME(path, what)
+#define HIDDEN_ROOT(path, what) path,
+#include "runtime/hidden.def"
+#undef HIDDEN_HOME
+#undef HIDDEN_ROOT
+};
+
+/* Takes path. */
+static void hide(struct strings *out, const struct strings *show, char *path)
+{
+	/* Most rows name nothing on a given machine; one call finds that out. */
+	char *real = access(path, F_OK) == 0 ? realpath(path, NULL) : NULL;
+
+	/* --show names either form. */
+	if (!strings_has(show, path) && !(real && strings_has(show, real))) {
+		if (!strings_has(out, path))
+			strings_add(out, cli_strdup(path));
+		if (real && strcmp(real, "/") != 0 && !strings_has(out, real))
+			strings_add(out, cli_strdup(real));
+	}
+	free(real);
+	mem_free(path);
+}
+
+static bool holds_view(const struct run_options *o, const char *dir)
+{
+	for (size_t i = 0; i < o->view_count; i++)
+		if (o->views[i].host && path_is_below(o->views[i].host, dir))
+			return true;
+	return false;
+}
+
+/*
+ * Another's home that the caller works in or names (root in a user's tree, say) is treated as one of
+ * his own: visible, its secrets hidden.
+ */
+static void sort_homes(const struct run_options *o, const char *cwd, struct strings *own,
+		       struct strings *others)
+{
+	struct strings all = { 0 };
+
+	user_own_homes(own);
+	user_other_homes(own, &all);
+	for (size_t i = 0; i < all.count; i++) {
+		bool used = path_is_below(cwd, all.item[i]) || holds_view(o, all.item[i]) ||
+			    strings_has(&o->show, all.item[i]);
+		strings_add(used ? own : others, all.item[i]);
+	}
+	mem_free(all.item);
+}
+
+/* Asking for a tree that is hidden is a contradiction that the caller has to resolve. */
+static int check_views(const struct run_options *o, const struct strings *hidden)
+{
+	for (size_t i = 1; i < o->view_count; i++)
+		for (size_t j = 0; j < hidden->count; j++)
+			if (path_is_below(o->views[i].host, hidden->item[j]))
+				return cli_error("%s is hidden by default; add --show %s to show it",
+						 o->views[i].host, hidden->item[j]);
+	return 0;
+}
+
+int hidden_paths(const struct run_options *o, const char *cwd, struct strings *out)
+{
+	struct strings own = { 0 }, others = { 0 };
+
+	sort_homes(o, cwd, &own, &others);
+	for (size_t i = 0; i < own.count; i++)
+		for (size_t r = 0; r < ARRAY_SIZE(home_rows); r++)
+			hide(out, &o->show, cli_printf("%s/%s", own.item[i], home_rows[r]));
+	for (size_t i = 0; i < others.count; i++)
+		hide(out, &o->show, cli_strdup(others.item[i]));
+	for (size_t r = 0; r < ARRAY_SIZE(root_rows); r++)
+		hide(out, &o->show, cli_strdup(root_rows[r]));
+	mem_free(own.item);
+	mem_free(others.item);
+	return check_views(o, out);
+}
