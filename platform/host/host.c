@@ -84,6 +84,22 @@ int host_memfd(const char *name)
 	return RETRY(memfd_create(name, MFD_CLOEXEC));
 }
 
+int host_memfd_sealable(const char *name)
+{
+	return RETRY(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+}
+
+int host_add_seals(int fd, unsigned seals)
+{
+	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+int host_get_seals(int fd)
+{
+	int r = fcntl(fd, F_GET_SEALS);
+	return r < 0 ? -errno : r;
+}
+
 int host_poll_now(int fd, short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };

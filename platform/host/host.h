@@ -23,6 +23,10 @@ int host_fstat(int fd, struct stat *out) MUST_CHECK;
 int host_ftruncate(int fd, uint64_t size) MUST_CHECK;
 int host_fallocate(int fd, int mode, uint64_t off, uint64_t len) MUST_CHECK;
 int host_fsync(int fd, bool datasync) MUST_CHECK;
+int host_memfd_sealable(const char *name) MUST_CHECK; /* the same; seals may be added */
+/* fcntl(2) F_ADD_SEALS, F_GET_SEALS. */
+int host_add_seals(int fd, unsigned seals) MUST_CHECK;
+int host_get_seals(int fd) MUST_CHECK;
 int host_memfd(const char *name) MUST_CHECK; /* close-on-exec; MFD_NOEXEC is not set: guests map code */
 /* Readiness now: poll(2) bits, 0 when none; never sleeps. */
 int host_poll_now(int fd, short events) MUST_CHECK;
