@@ -159,7 +159,7 @@ static void policy_MADVISE(struct filter *f)
 {
 	static const uint8_t harmless[] = {
 #define ADVICE(name, number) number,
-#include "platform/seccomp/advice.def"
+#include "platform/stub/advice.def"
 #undef ADVICE
 	};
 

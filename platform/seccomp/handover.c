@@ -7,7 +7,6 @@
  * the sentry writes its slots, and TURN_DEAD stays.
  */
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,16 +15,6 @@
 
 /* The largest errno that a system call of the host's can give to user code. */
 #define MAX_USER_ERRNO 133
-
-int futex_wait(uint32_t *word, uint32_t value, const struct timespec *timeout)
-{
-	return syscall(SYS_futex, word, FUTEX_WAIT, value, timeout, NULL, 0) < 0 ? -errno : 0;
-}
-
-void futex_wake(uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
 
 void as_kill(struct plat_as *as)
 {

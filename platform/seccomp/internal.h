@@ -18,6 +18,7 @@
 #include "platform/base/lock.h"
 #include "platform/platform.h"
 #include "platform/stub/frame.h"
+#include "platform/stub/futex.h"
 #include "platform/stub/layout.h"
 
 #define SLOT_NONE UINT32_MAX
@@ -116,8 +117,6 @@ int64_t ctx_call(struct plat_ctx *ctx, uint64_t nr, uint64_t a0, uint64_t a1, ui
 		 uint64_t a4, uint64_t a5);
 /* Kills the stub process because it broke the rules. */
 void as_kill(struct plat_as *as);
-int futex_wait(uint32_t *word, uint32_t value, const struct timespec *timeout);
-void futex_wake(uint32_t *word);
 
 /* notify.c */
 int notify_start(void) MUST_CHECK;

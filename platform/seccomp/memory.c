@@ -9,12 +9,7 @@
 #include <sys/syscall.h>
 
 #include "platform/seccomp/internal.h"
-
-static bool is_guest_range(uint64_t addr, uint64_t size)
-{
-	return ((addr | size) & ~PAGE_MASK) == 0 && size > 0 && size <= STUB_TASK_MAX &&
-	       addr >= STUB_TASK_MIN && addr <= STUB_TASK_MAX - size;
-}
+#include "platform/stub/copy.h"
 
 /* Result of a call that gives 0. */
 static int plain(struct plat_ctx *via, int64_t r)
@@ -54,18 +49,12 @@ static int64_t map_lent(struct plat_ctx *via, const struct stub_command *map, in
 int memory_map(struct plat_ctx *via, const struct plat_map *m)
 {
 	bool anon = (m->flags & PLAT_MAP_ANON) != 0;
-	uint64_t flags = (m->flags & PLAT_MAP_SHARED) ? MAP_SHARED : MAP_PRIVATE;
 
-	if (!is_guest_range(m->addr, m->size) || (m->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
+	if (!stub_range_ok(m->addr, m->size) || (m->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
 		return -EINVAL;
-	flags |= (m->flags & PLAT_MAP_NOREPLACE) ? MAP_FIXED_NOREPLACE : MAP_FIXED;
-	flags |= anon ? MAP_ANONYMOUS : 0;
-	flags |= (m->flags & PLAT_MAP_NORESERVE) ? MAP_NORESERVE : 0;
-	flags |= (m->flags & PLAT_MAP_POPULATE) ? MAP_POPULATE : 0;
-	flags |= (m->flags & PLAT_MAP_LOCKED) ? MAP_LOCKED : 0;
 	struct stub_command map = {
 		.nr = SYS_mmap,
-		.args = { m->addr, m->size, (uint64_t)m->prot, flags, anon ? (uint64_t)-1 : STUB_FD,
+		.args = { m->addr, m->size, (uint64_t)m->prot, stub_map_flags(m->flags), anon ? (uint64_t)-1 : STUB_FD,
 			  anon ? 0 : m->off },
 	};
 	unsigned done;
@@ -80,14 +69,14 @@ int memory_map(struct plat_ctx *via, const struct plat_map *m)
 
 int memory_unmap(struct plat_ctx *via, uint64_t addr, uint64_t size)
 {
-	if (!is_guest_range(addr, size))
+	if (!stub_range_ok(addr, size))
 		return -EINVAL;
 	return plain(via, ctx_call(via, SYS_munmap, addr, size, 0, 0, 0, 0));
 }
 
 int memory_protect(struct plat_ctx *via, uint64_t addr, uint64_t size, int prot)
 {
-	if (!is_guest_range(addr, size) || (prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
+	if (!stub_range_ok(addr, size) || (prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
 		return -EINVAL;
 	return plain(via, ctx_call(via, SYS_mprotect, addr, size, (uint64_t)prot, 0, 0, 0));
 }
@@ -97,8 +86,8 @@ int memory_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size, uin
 {
 	uint64_t flags = MREMAP_MAYMOVE | MREMAP_FIXED;
 
-	if (!is_guest_range(old_addr, old_size ? old_size : PAGE_SIZE) ||
-	    !is_guest_range(new_addr, new_size))
+	if (!stub_range_ok(old_addr, old_size ? old_size : PAGE_SIZE) ||
+	    !stub_range_ok(new_addr, new_size))
 		return -EINVAL;
 	if (dontunmap)
 		flags |= MREMAP_DONTUNMAP;
@@ -113,16 +102,7 @@ int memory_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size, uin
 
 int memory_advise(struct plat_ctx *via, uint64_t addr, uint64_t size, int advice)
 {
-	static const uint8_t harmless[] = {
-#define ADVICE(name, number) number,
-#include "platform/seccomp/advice.def"
-#undef ADVICE
-	};
-	bool known = false;
-
-	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
-		known = known || harmless[i] == advice;
-	if (!known || !is_guest_range(addr, size))
+	if (!stub_advice_ok(advice) || !stub_range_ok(addr, size))
 		return -EINVAL;
 	return plain(via, ctx_call(via, SYS_madvise, addr, size, (uint64_t)advice, 0, 0, 0));
 }
@@ -132,7 +112,7 @@ int memory_resident(struct plat_ctx *via, uint64_t addr, uint64_t size, uint8_t 
 	const uint8_t *window = (const uint8_t *)via->sh + STUB_WINDOW_OFF;
 	uint64_t there = stub_slot_addr(via->slot) + STUB_WINDOW_OFF;
 
-	if (!is_guest_range(addr, size))
+	if (!stub_range_ok(addr, size))
 		return -EINVAL;
 	for (uint64_t pages = size / PAGE_SIZE; pages > 0;) {
 		uint64_t n = MIN(pages, STUB_WINDOW_SIZE);
@@ -149,7 +129,7 @@ int memory_resident(struct plat_ctx *via, uint64_t addr, uint64_t size, uint8_t 
 
 int memory_lock(struct plat_ctx *via, uint64_t addr, uint64_t size, bool on)
 {
-	if (!is_guest_range(addr, size))
+	if (!stub_range_ok(addr, size))
 		return -EINVAL;
 	return plain(via, ctx_call(via, on ? SYS_mlock : SYS_munlock, addr, size, 0, 0, 0, 0));
 }

@@ -1,9 +1,11 @@
-/* Guest memory by process_vm_readv and process_vm_writev: see copy.h. */
+/* Guest memory by process_vm_readv and process_vm_writev, and common checks: see copy.h. */
 #include "platform/stub/copy.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "platform/platform.h"
 #include "platform/stub/layout.h"
 
 /* The host kernel's own limit for one transfer, rounded down. */
@@ -48,4 +50,36 @@ ssize_t stub_copy_out(int pid, uint64_t addr, const void *src, size_t n)
 	} u = { .in = src };
 
 	return copy(pid, u.out, addr, n, true);
+}
+
+bool stub_range_ok(uint64_t addr, uint64_t size)
+{
+	return ((addr | size) & ~PAGE_MASK) == 0 && size > 0 && size <= STUB_TASK_MAX &&
+	       addr >= STUB_TASK_MIN && addr <= STUB_TASK_MAX - size;
+}
+
+bool stub_advice_ok(int advice)
+{
+	static const uint8_t harmless[] = {
+#define ADVICE(name, number) number,
+#include "platform/stub/advice.def"
+#undef ADVICE
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+		if (harmless[i] == advice)
+			return true;
+	return false;
+}
+
+uint64_t stub_map_flags(unsigned plat_flags)
+{
+	uint64_t flags = (plat_flags & PLAT_MAP_SHARED) ? MAP_SHARED : MAP_PRIVATE;
+
+	flags |= (plat_flags & PLAT_MAP_NOREPLACE) ? MAP_FIXED_NOREPLACE : MAP_FIXED;
+	flags |= (plat_flags & PLAT_MAP_ANON) ? MAP_ANONYMOUS : 0;
+	flags |= (plat_flags & PLAT_MAP_NORESERVE) ? MAP_NORESERVE : 0;
+	flags |= (plat_flags & PLAT_MAP_POPULATE) ? MAP_POPULATE : 0;
+	flags |= (plat_flags & PLAT_MAP_LOCKED) ? MAP_LOCKED : 0;
+	return flags;
 }
