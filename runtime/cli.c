@@ -161,7 +161,7 @@ bool parse_duration(const char *s, uint64_t *out_ns)
 		const char *name;
 		double ns;
 	} units[] = {
-		{ "", 1e9 },   { "s", 1e9 },     { "ms", 1e6 },     { "us", 1e3 },
+		{ "", 1e9 },   { "s", 1e9 },    { "ms", 1e6 },    { "us", 1e3 },
 		{ "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
 	};
 	double v;

@@ -1,6 +1,6 @@
 /*
- * What every command of the command line shares: error lines, memory that cannot fail (a command line
- * that has no memory ends with a sentence), small parsers.
+ * What every command of the command line shares: error lines, memory that cannot fail (a command
+ * line that has no memory ends with a sentence), small parsers.
  */
 #pragma once
 
@@ -15,7 +15,8 @@ struct command {
 	const char *name;
 	const char *usage;
 	const char *help;
-	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
+	int (*run)(int argc,
+		   char **argv); /* argv[0] is the command's name; returns the exit status */
 };
 
 extern const struct command commands[];
@@ -44,7 +45,8 @@ struct strings {
 void strings_add(struct strings *l, const char *s);
 bool strings_has(const struct strings *l, const char *s);
 
-/* The name nearest to `word` in a table, or NULL when none is near. `name_at` gives NULL past the end. */
+/* The name nearest to `word` in a table, or NULL when none is near. `name_at` gives NULL past the
+ * end. */
 const char *cli_nearest(const char *word, const char *(*name_at)(size_t i));
 
 /* "512", "64k", "1.5G" (powers of 1024). False when it is none or does not fit. */

@@ -1,6 +1,6 @@
 /*
- * `pinfold doctor`: tries each thing of doctor.def, prints what was found and what is lost without it.
- * Probes with a lasting effect run in a child.
+ * `pinfold doctor`: tries each thing of doctor.def, prints what was found and what is lost without
+ * it. Probes with a lasting effect run in a child.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -245,7 +245,11 @@ static bool print_checks(void)
 		const struct check *c = &checks[i];
 		char detail[DETAIL_SIZE] = "";
 		bool there = c->probe(detail);
-		printf("%-8s %-32s %s\n", there ? "yes" : c->needed ? "MISSING" : "no", c->name, detail);
+		printf("%-8s %-32s %s\n",
+		       there       ? "yes"
+		       : c->needed ? "MISSING"
+				   : "no",
+		       c->name, detail);
 		if (!there)
 			printf("%-8s   without it: %s\n", "", c->cost);
 		good = good && (there || !c->needed);
@@ -261,7 +265,8 @@ static bool print_platforms(void)
 	for (size_t i = 0; (p = platform_at(i)); i++) {
 		char why[256] = "";
 		int err = p->probe(why, sizeof(why));
-		printf("%-8s platform %-23s %s\n", err ? "no" : "yes", p->name, err ? why : p->summary);
+		printf("%-8s platform %-23s %s\n", err ? "no" : "yes", p->name,
+		       err ? why : p->summary);
 		if (!err && !first)
 			first = p;
 	}
@@ -270,7 +275,8 @@ static bool print_platforms(void)
 	else if (first == platform_at(0))
 		printf("\nThe default platform, %s, works here.\n", first->name);
 	else
-		printf("\nThe default platform does not work here; use --platform=%s.\n", first->name);
+		printf("\nThe default platform does not work here; use --platform=%s.\n",
+		       first->name);
 	return first != NULL;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Which host paths do not exist inside: the rows of hidden.def for the caller's homes, and other
- * people's homes as a whole. Both the path as written and the one with links resolved are hidden, since
- * a secret may be a link to elsewhere.
+ * people's homes as a whole. Both the path as written and the one with links resolved are hidden,
+ * since a secret may be a link to elsewhere.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,8 +53,8 @@ static bool holds_view(const struct run_options *o, const char *dir)
 }
 
 /*
- * Another's home that the caller works in or names (root in a user's tree, say) is treated as one of
- * his own: visible, its secrets hidden.
+ * Another's home that the caller works in or names (root in a user's tree, say) is treated as one
+ * of his own: visible, its secrets hidden.
  */
 static void sort_homes(const struct run_options *o, const char *cwd, struct strings *own,
 		       struct strings *others)
@@ -77,8 +77,9 @@ static int check_views(const struct run_options *o, const struct strings *hidden
 	for (size_t i = 1; i < o->view_count; i++)
 		for (size_t j = 0; j < hidden->count; j++)
 			if (path_is_below(o->views[i].host, hidden->item[j]))
-				return cli_error("%s is hidden by default; add --show %s to show it",
-						 o->views[i].host, hidden->item[j]);
+				return cli_error(
+					"%s is hidden by default; add --show %s to show it",
+					o->views[i].host, hidden->item[j]);
 	return 0;
 }
 

@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 	const char *near = cli_nearest(name, command_name);
 	if (near)
 		return cli_error("unknown command %s; did you mean %s?", name, near);
-	return cli_error("unknown command %s; `pinfold help` lists them, `pinfold run -- %s` runs it", name,
-			 name);
+	return cli_error(
+		"unknown command %s; `pinfold help` lists them, `pinfold run -- %s` runs it", name,
+		name);
 }

@@ -1,6 +1,6 @@
 /*
- * `pinfold run` and the shell shim `pinfold -c`: from options to a sandbox_spec, then the sentry takes
- * the process over.
+ * `pinfold run` and the shell shim `pinfold -c`: from options to a sandbox_spec, then the sentry
+ * takes the process over.
  */
 #include "runtime/run.h"
 
@@ -18,7 +18,8 @@
 
 /*
  * A standard descriptor that the caller closed is filled with one that can neither be read nor
- * written (O_PATH gives EBADF, as the closed one would), so that nothing of ours lands on its number.
+ * written (O_PATH gives EBADF, as the closed one would), so that nothing of ours lands on its
+ * number.
  */
 static int fill_std_fds(void)
 {
@@ -26,7 +27,8 @@ static int fill_std_fds(void)
 		if (fcntl(fd, F_GETFD) >= 0)
 			continue;
 		if (open("/", O_PATH) != fd)
-			return cli_error("cannot fill the closed descriptor %d: %s", fd, strerror(errno));
+			return cli_error("cannot fill the closed descriptor %d: %s", fd,
+					 strerror(errno));
 	}
 	return 0;
 }
@@ -68,7 +70,8 @@ static unsigned depth(const char *path)
 	return n;
 }
 
-/* Outer trees first, so that none covers one that was named inside it; the order of equals is kept. */
+/* Outer trees first, so that none covers one that was named inside it; the order of equals is kept.
+ */
 static void sort_views(struct run_options *o)
 {
 	for (size_t i = 2; i < o->view_count; i++) {
@@ -154,7 +157,8 @@ int cmd_run(int argc, char **argv)
 		return 0;
 	}
 	if (first >= argc)
-		return cli_error("run: no command was given; write pinfold run [OPTION...] -- CMD [ARG...]");
+		return cli_error(
+			"run: no command was given; write pinfold run [OPTION...] -- CMD [ARG...]");
 	return run_spec(o, (const char *const *)argv + first);
 }
 

@@ -1,4 +1,5 @@
-/* Options of `pinfold run`: see run_options.h. Each has one function below, named in options.def. */
+/* Options of `pinfold run`: see run_options.h. Each has one function below, named in options.def.
+ */
 #include "runtime/run_options.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include "platform/base/alloc.h"
 #include "platform/platform.h"
 
-/* Applies one option; `arg` is NULL when it takes none or the optional one is absent. 0 or EXIT_SETUP. */
+/* Applies one option; `arg` is NULL when it takes none or the optional one is absent. 0 or
+ * EXIT_SETUP. */
 typedef int option_fn(struct run_options *o, const char *arg);
 
 struct option {
@@ -24,8 +26,9 @@ struct option {
 	const char *help;
 };
 
-static option_fn opt_rw, opt_ro, opt_volume, opt_rootfs, opt_workdir, opt_show, opt_env, opt_env_all,
-	opt_memory, opt_pids, opt_timeout, opt_hostname, opt_platform, opt_trace, opt_help;
+static option_fn opt_rw, opt_ro, opt_volume, opt_rootfs, opt_workdir, opt_show, opt_env,
+	opt_env_all, opt_memory, opt_pids, opt_timeout, opt_hostname, opt_platform, opt_trace,
+	opt_help;
 
 static const struct option options[] = {
 #define OPTION(name, letter, arg, fn, help) { name, letter, arg, fn, help },
@@ -128,12 +131,13 @@ static int opt_volume(struct run_options *o, const char *arg)
 		if (strcmp(mode, "ro") == 0)
 			kind = VIEW_RO;
 		else if (strcmp(mode, "rw") != 0)
-			return cli_error("-v %s: '%s' is no mode; write ro, rw or nothing", arg, mode);
+			return cli_error("-v %s: '%s' is no mode; write ro, rw or nothing", arg,
+					 mode);
 	}
 	const char *clean = clean_guest_path(guest);
 	if (!clean)
-		return cli_error("-v %s: the path inside, '%s', must be absolute and without '..'", arg,
-				 guest);
+		return cli_error("-v %s: the path inside, '%s', must be absolute and without '..'",
+				 arg, guest);
 	const char *real = host_path("-v", host);
 	return real ? add_view(o, kind, real, clean) : EXIT_SETUP;
 }
@@ -159,7 +163,8 @@ static int opt_workdir(struct run_options *o, const char *arg)
 
 	free(cwd);
 	if (!arg[0] || full[0] != '/')
-		return cli_error("-w %s: name a directory inside the sandbox, as an absolute path", arg);
+		return cli_error("-w %s: name a directory inside the sandbox, as an absolute path",
+				 arg);
 	o->workdir = full;
 	return 0;
 }
@@ -224,7 +229,8 @@ static int opt_pids(struct run_options *o, const char *arg)
 static int opt_timeout(struct run_options *o, const char *arg)
 {
 	if (!parse_duration(arg, &o->timeout_ns) || o->timeout_ns == 0)
-		return cli_error("--timeout %s: not a duration; write it like 10s, 500ms, 5m or 1h", arg);
+		return cli_error("--timeout %s: not a duration; write it like 10s, 500ms, 5m or 1h",
+				 arg);
 	return 0;
 }
 
@@ -300,10 +306,12 @@ static int unknown_option(const char *word)
 	char name[64];
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-	const char *near = name[0] == '-' && name[1] == '-' ? cli_nearest(name + 2, option_name) : NULL;
+	const char *near =
+		name[0] == '-' && name[1] == '-' ? cli_nearest(name + 2, option_name) : NULL;
 	if (near)
 		return cli_error("unknown option %s; did you mean --%s?", name, near);
-	return cli_error("unknown option %s; `pinfold run --help` lists them, and -- ends them", name);
+	return cli_error("unknown option %s; `pinfold run --help` lists them, and -- ends them",
+			 name);
 }
 
 /* One option at argv[*i]; *i is moved to the last word that belongs to it. */
@@ -354,18 +362,23 @@ int run_options_parse(struct run_options *o, int argc, char **argv, int *out_fir
 void run_options_print(void)
 {
 	printf("usage: pinfold run [OPTION...] -- CMD [ARG...]\n\n"
-	       "Runs CMD over your own files: it can read what you can, except secrets, and what it\n"
+	       "Runs CMD over your own files: it can read what you can, except secrets, and what "
+	       "it\n"
 	       "writes goes to an overlay that ends with it.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		const struct option *p = &options[i];
 		char head[64];
 		bool optional = p->arg && p->arg[0] == '[';
-		int n = p->letter ? snprintf(head, sizeof(head), "-%c, ", p->letter) :
-				    snprintf(head, sizeof(head), "    ");
+		int n = p->letter ? snprintf(head, sizeof(head), "-%c, ", p->letter)
+				  : snprintf(head, sizeof(head), "    ");
 		snprintf(head + n, sizeof(head) - (size_t)n, "--%s%s%s", p->name,
-			 !p->arg ? "" : optional ? "[=" : " ", !p->arg ? "" : p->arg + optional);
+			 !p->arg    ? ""
+			 : optional ? "[="
+				    : " ",
+			 !p->arg ? "" : p->arg + optional);
 		printf("  %-30s %s\n", head, p->help);
 	}
-	printf("\nExit status: that of CMD, 128+N when signal N ended it, 124 time-out, 125 the sandbox could\n"
+	printf("\nExit status: that of CMD, 128+N when signal N ended it, 124 time-out, 125 the "
+	       "sandbox could\n"
 	       "not be set up, 126 CMD cannot be executed, 127 CMD was not found.\n");
 }

@@ -14,17 +14,18 @@
 struct run_options {
 	struct view views[VIEWS_MAX]; /* [0] is the root */
 	size_t view_count;
-	struct strings show;          /* --show, absolute */
-	struct strings env;           /* "NAME=VALUE" set by -e, later ones win; names passed by -e NAME are resolved */
+	struct strings show; /* --show, absolute */
+	struct strings env;  /* "NAME=VALUE" set by -e, later ones win; names passed by -e NAME are
+				resolved */
 	bool env_all;
-	const char *workdir;          /* -w or NULL */
+	const char *workdir; /* -w or NULL */
 	const char *platform;
 	const char *hostname;
 	uint64_t memory;
 	uint64_t pids;
 	uint64_t timeout_ns;
 	int trace_fd;
-	bool help;                    /* --help was seen */
+	bool help; /* --help was seen */
 };
 
 void run_options_init(struct run_options *o);

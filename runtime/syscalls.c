@@ -1,6 +1,7 @@
 /*
- * `pinfold syscalls`: how far each system call is served, as the rows of syscalls/syscalls.def state it
- * (the table of sentry/dispatch.h is made of them). docs/COVERAGE.md is the output of --format=md.
+ * `pinfold syscalls`: how far each system call is served, as the rows of syscalls/syscalls.def
+ * state it (the table of sentry/dispatch.h is made of them). docs/COVERAGE.md is the output of
+ * --format=md.
  */
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +45,8 @@ static void table_end(const unsigned counts[])
 
 static void md_begin(const unsigned counts[])
 {
-	printf("# System calls\n\nMade by `pinfold syscalls --format=md` from `syscalls/syscalls.def`.\n\n");
+	printf("# System calls\n\nMade by `pinfold syscalls --format=md` from "
+	       "`syscalls/syscalls.def`.\n\n");
 	print_counts(", ", counts);
 	printf("\n| number | name | served | note |\n|---|---|---|---|\n");
 }
@@ -115,8 +117,9 @@ int cmd_syscalls(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], option, sizeof(option) - 1) != 0)
-			return cli_error("syscalls: unknown option %s; there is --format=table|md|json",
-					 argv[i]);
+			return cli_error(
+				"syscalls: unknown option %s; there is --format=table|md|json",
+				argv[i]);
 		want = argv[i] + sizeof(option) - 1;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)

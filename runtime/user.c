@@ -1,6 +1,6 @@
 /*
- * Homes, read from the password file by ourselves: the binary is static, and name services would load
- * libraries of the host into it.
+ * Homes, read from the password file by ourselves: the binary is static, and name services would
+ * load libraries of the host into it.
  */
 #include "runtime/user.h"
 
@@ -33,7 +33,8 @@ static void add_home(struct strings *l, const char *path)
 	free(real);
 }
 
-typedef void passwd_fn(struct strings *l, const struct strings *own, unsigned uid, const char *home);
+typedef void passwd_fn(struct strings *l, const struct strings *own, unsigned uid,
+		       const char *home);
 
 /* Calls fn for each well-formed line of the password file. */
 static void for_each_passwd(passwd_fn *fn, struct strings *l, const struct strings *own)

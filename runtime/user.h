@@ -4,8 +4,9 @@
 #include "runtime/cli.h"
 
 /*
- * Homes of the caller: HOME of the environment and the one of the password file, with symbolic links
- * resolved as well as not. No entry is "/" and none ends in a slash. Borrowed strings live for ever.
+ * Homes of the caller: HOME of the environment and the one of the password file, with symbolic
+ * links resolved as well as not. No entry is "/" and none ends in a slash. Borrowed strings live
+ * for ever.
  */
 void user_own_homes(struct strings *out);
 

@@ -1,6 +1,6 @@
 /*
- * Build-time tool: turns host.def into the header host_filter.h with one BPF program per role, so that
- * start-up costs one system call and no library. Not part of the binary.
+ * Build-time tool: turns host.def into the header host_filter.h with one BPF program per role, so
+ * that start-up costs one system call and no library. Not part of the binary.
  */
 #include <asm/termbits.h>
 #include <errno.h>
@@ -59,13 +59,25 @@ struct row {
 	struct scmp_arg_cmp cond[4];
 };
 
-#define EQ(i, v) { .arg = (i), .op = SCMP_CMP_EQ, .datum_a = (scmp_datum_t)(v) }
-#define LE(i, v) { .arg = (i), .op = SCMP_CMP_LE, .datum_a = (scmp_datum_t)(v) }
-#define BITS(i, m, v) { .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (scmp_datum_t)(m), .datum_b = (scmp_datum_t)(v) }
-#define COUNT(...) (sizeof((const struct scmp_arg_cmp[]){ __VA_ARGS__ }) / sizeof(struct scmp_arg_cmp))
+#define EQ(i, v)                                                                                   \
+	{                                                                                          \
+		.arg = (i), .op = SCMP_CMP_EQ, .datum_a = (scmp_datum_t)(v)                        \
+	}
+#define LE(i, v)                                                                                   \
+	{                                                                                          \
+		.arg = (i), .op = SCMP_CMP_LE, .datum_a = (scmp_datum_t)(v)                        \
+	}
+#define BITS(i, m, v)                                                                              \
+	{                                                                                          \
+		.arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (scmp_datum_t)(m),                \
+		.datum_b = (scmp_datum_t)(v)                                                       \
+	}
+#define COUNT(...)                                                                                 \
+	(sizeof((const struct scmp_arg_cmp[]){ __VA_ARGS__ }) / sizeof(struct scmp_arg_cmp))
 
 #define HOSTCALL(n, who, why) { #n, __NR_##n, (who), why, 0, 0, { { 0 } } },
-#define HOSTCALL_IF(n, who, why, ...) { #n, __NR_##n, (who), why, 0, COUNT(__VA_ARGS__), { __VA_ARGS__ } },
+#define HOSTCALL_IF(n, who, why, ...)                                                              \
+	{ #n, __NR_##n, (who), why, 0, COUNT(__VA_ARGS__), { __VA_ARGS__ } },
 #define HOSTCALL_ERRNO(n, who, why, err) { #n, __NR_##n, (who), why, (err), 0, { { 0 } } },
 
 static const struct row rows[] = {

@@ -43,9 +43,10 @@ static void on_violation(int signo UNUSED, siginfo_t *info, void *uc UNUSED)
 	unsigned nr = (unsigned)info->si_syscall;
 	const char *name = nr < ARRAY_SIZE(host_call_names) ? host_call_names[nr] : NULL;
 
-	log_error("host call %u (%s) at %p has no row for this role, or not with these arguments, in "
-		  "platform/host/host.def",
-		  nr, name ? name : "unknown", info->si_call_addr);
+	log_error(
+		"host call %u (%s) at %p has no row for this role, or not with these arguments, in "
+		"platform/host/host.def",
+		nr, name ? name : "unknown", info->si_call_addr);
 	abort();
 }
 
@@ -84,7 +85,8 @@ int host_confine(enum host_role role)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	/* sock_fprog is not const-correct; the kernel only reads. */
-	struct sock_fprog prog = { .len = f.count, .filter = (struct sock_filter *)(uintptr_t)f.insn };
+	struct sock_fprog prog = { .len = f.count,
+				   .filter = (struct sock_filter *)(uintptr_t)f.insn };
 	/* All threads, also those that were started before. A positive result is the id of a thread
 	 * that has another filter and could not follow. */
 	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog);

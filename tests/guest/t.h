@@ -41,11 +41,11 @@ struct t_case {
 };
 
 static struct t_case *t_first, **t_last = &t_first;
-static pid_t t_pid;               /* the process that runs the test's body */
+static pid_t t_pid; /* the process that runs the test's body */
 static bool t_nofork;
 static sigjmp_buf t_jump;
 static char t_skip_reason[200];
-static char *t_skip_shared;       /* the same across fork; NULL without memory for it */
+static char *t_skip_shared; /* the same across fork; NULL without memory for it */
 
 #define TEST(id)                                                                                   \
 	static void t_fn_##id(void);                                                               \
@@ -66,8 +66,9 @@ __attribute__((noreturn, unused)) static void t_end(int status)
 	_exit(status);
 }
 
-__attribute__((noreturn, unused, format(printf, 3, 4))) static void
-t_fail(const char *file, int line, const char *format, ...)
+__attribute__((noreturn, unused, format(printf, 3, 4))) static void t_fail(const char *file,
+									   int line,
+									   const char *format, ...)
 {
 	va_list ap;
 	char text[600];
