@@ -84,15 +84,11 @@ int memory_protect(struct plat_ctx *via, uint64_t addr, uint64_t size, int prot)
 int memory_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size, uint64_t new_addr,
 		 uint64_t new_size, bool dontunmap)
 {
-	uint64_t flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+	uint64_t flags = stub_remap_flags(old_addr, new_addr, dontunmap);
 
 	if (!stub_range_ok(old_addr, old_size ? old_size : PAGE_SIZE) ||
 	    !stub_range_ok(new_addr, new_size))
 		return -EINVAL;
-	if (dontunmap)
-		flags |= MREMAP_DONTUNMAP;
-	else if (new_addr == old_addr)
-		flags = 0;
 	int64_t r = ctx_call(via, SYS_mremap, old_addr, old_size, new_size, flags,
 			     flags ? new_addr : 0, 0);
 	if (r < 0)

@@ -179,54 +179,17 @@ static long futex_sleep(struct plat_ctx *ctx, const uint64_t args[6], const stru
 	}
 }
 
-/* A relative timeout becomes an absolute one, so that a restart does not lengthen it. */
-static bool to_absolute(const struct timespec *rel, struct timespec *out_abs)
-{
-	struct timespec now;
-
-	if (rel->tv_sec < 0 || rel->tv_nsec < 0 || rel->tv_nsec >= 1000000000)
-		return false;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	out_abs->tv_nsec = now.tv_nsec + rel->tv_nsec;
-	int64_t carry = out_abs->tv_nsec >= 1000000000;
-	out_abs->tv_nsec -= carry * 1000000000;
-	if (__builtin_add_overflow(now.tv_sec + carry, rel->tv_sec, &out_abs->tv_sec))
-		out_abs->tv_sec = INT64_MAX;
-	return true;
-}
-
 static long sec_futex(struct plat_ctx *ctx, const uint64_t args[6], const struct timespec *timeout)
 {
 	uint64_t a[6];
-	struct timespec abs;
-	uint32_t op = (uint32_t)args[1];
+	struct timespec when;
 
 	memcpy(a, args, sizeof(a));
-	if (a[0] >= STUB_TASK_MAX)
-		return -EFAULT;
-	switch (op & FUTEX_CMD_MASK) {
-	case FUTEX_WAIT:
-		a[5] = FUTEX_BITSET_MATCH_ANY;
-		a[1] = FUTEX_WAIT_BITSET | (op & ~(uint32_t)FUTEX_CMD_MASK);
-		if (op & FUTEX_CLOCK_REALTIME)
-			return -ENOSYS;
-		if (timeout && !to_absolute(timeout, &abs))
-			return -EINVAL;
-		return futex_sleep(ctx, a, timeout ? &abs : NULL);
-	case FUTEX_WAIT_BITSET:
-		return futex_sleep(ctx, a, timeout);
-	case FUTEX_REQUEUE:
-	case FUTEX_CMP_REQUEUE:
-	case FUTEX_WAKE_OP:
-		if (a[4] >= STUB_TASK_MAX)
-			return -EFAULT;
-		break;
-	case FUTEX_WAKE:
-	case FUTEX_WAKE_BITSET:
-		break;
-	default:
-		return -ENOSYS;
-	}
+	int kind = stub_futex_kind(a, timeout, &when);
+	if (kind < 0)
+		return kind;
+	if (kind == STUB_FUTEX_WAITS)
+		return futex_sleep(ctx, a, timeout ? &when : NULL);
 	return (long)ctx_call(ctx, SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

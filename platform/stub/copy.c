@@ -2,6 +2,7 @@
 #include "platform/stub/copy.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -82,4 +83,58 @@ uint64_t stub_map_flags(unsigned plat_flags)
 	flags |= (plat_flags & PLAT_MAP_POPULATE) ? MAP_POPULATE : 0;
 	flags |= (plat_flags & PLAT_MAP_LOCKED) ? MAP_LOCKED : 0;
 	return flags;
+}
+
+uint64_t stub_remap_flags(uint64_t old_addr, uint64_t new_addr, bool dontunmap)
+{
+	if (dontunmap)
+		return MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+	return new_addr == old_addr ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
+}
+
+/* A relative timeout becomes an absolute one, so that a restart does not lengthen it. */
+static bool to_absolute(const struct timespec *rel, struct timespec *out_abs)
+{
+	struct timespec now;
+
+	if (rel->tv_sec < 0 || rel->tv_nsec < 0 || rel->tv_nsec >= 1000000000)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	out_abs->tv_nsec = now.tv_nsec + rel->tv_nsec;
+	int64_t carry = out_abs->tv_nsec >= 1000000000;
+	out_abs->tv_nsec -= carry * 1000000000;
+	if (__builtin_add_overflow(now.tv_sec + carry, rel->tv_sec, &out_abs->tv_sec))
+		out_abs->tv_sec = INT64_MAX;
+	return true;
+}
+
+int stub_futex_kind(uint64_t args[6], const struct timespec *timeout, struct timespec *out_when)
+{
+	uint32_t op = (uint32_t)args[1];
+
+	if (args[0] >= STUB_TASK_MAX)
+		return -EFAULT;
+	switch (op & (uint32_t)FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+		if (op & FUTEX_CLOCK_REALTIME)
+			return -ENOSYS;
+		args[1] = FUTEX_WAIT_BITSET | (op & FUTEX_PRIVATE_FLAG);
+		args[5] = FUTEX_BITSET_MATCH_ANY;
+		if (timeout && !to_absolute(timeout, out_when))
+			return -EINVAL;
+		return STUB_FUTEX_WAITS;
+	case FUTEX_WAIT_BITSET:
+		if (timeout)
+			*out_when = *timeout;
+		return STUB_FUTEX_WAITS;
+	case FUTEX_REQUEUE:
+	case FUTEX_CMP_REQUEUE:
+	case FUTEX_WAKE_OP:
+		return args[4] >= STUB_TASK_MAX ? -EFAULT : STUB_FUTEX_PLAIN;
+	case FUTEX_WAKE:
+	case FUTEX_WAKE_BITSET:
+		return STUB_FUTEX_PLAIN;
+	default:
+		return -ENOSYS;
+	}
 }
