@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <sys/resource.h>
 
+#include "fs/epoll.h"
 #include "fs/hooks.h"
 #include "fs/inotify.h"
 #include "fs/lock_file.h"
@@ -15,8 +16,6 @@
 #include "fs/namei.h"
 
 #define RW_COUNT_MAX 0x7ffff000ul /* MAX_RW_COUNT of Linux */
-
-void (*file_epoll_gone)(struct file *f);
 
 void file_init(struct file *f, const struct file_ops *ops, struct inode *ino, unsigned flags)
 {
@@ -43,8 +42,8 @@ static void file_free(struct file *f)
 {
 	unsigned flags = file_flags(f);
 
-	if (!list_empty(&f->epoll_links) && file_epoll_gone)
-		file_epoll_gone(f);
+	if (!list_empty(&f->epoll_links))
+		epoll_file_gone(f);
 	if (!(flags & O_PATH) && f->path.dentry)
 		fsnotify_file(f, file_can_write(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE);
 	lock_file_gone(f);
@@ -146,8 +145,10 @@ ssize_t vfs_read(struct file *f, struct iov_iter *it, int64_t *pos)
 
 	if (!file_can_read(f))
 		return -EBADF;
+	if (file_is_dir(f))
+		return -EISDIR;
 	if (!f->ops->read)
-		return file_is_dir(f) ? -EISDIR : -EINVAL;
+		return -EINVAL;
 	bool seekable = is_seekable(f);
 	if (pos && !seekable)
 		return -ESPIPE;

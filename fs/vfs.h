@@ -320,8 +320,6 @@ static inline bool file_is_dir(struct file *f)
 {
 	return file_inode(f) && file_inode(f)->type == S_IFDIR;
 }
-/* Called before a file's last reference goes if epoll_links is not empty; set by fs/epoll.c. */
-extern void (*file_epoll_gone)(struct file *f);
 /* lseek for files with a known size: SEEK_SET/CUR/END/DATA/HOLE over [0, size). Updates f->pos. */
 int64_t file_seek_size(struct file *f, int64_t off, int whence, int64_t size);
 /* Poll bits of f, POLLIN|POLLOUT when it has no op. */
