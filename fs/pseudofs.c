@@ -37,6 +37,7 @@ struct pseudo_file {
 };
 
 static const struct inode_ops pseudo_inode_ops;
+static const struct inode_ops pseudo_magic_ops;
 static const struct file_ops pseudo_text_ops;
 static const struct file_ops pseudo_raw_ops;
 static const struct file_ops pseudo_dir_ops;
@@ -48,7 +49,8 @@ static const struct pseudo_ref *ref_of(struct inode *ino)
 
 const struct pseudo_ref *pseudofs_ref(struct inode *ino)
 {
-	return ino->ops == &pseudo_inode_ops ? ref_of(ino) : NULL;
+	bool ours = ino->ops == &pseudo_inode_ops || ino->ops == &pseudo_magic_ops;
+	return ours ? ref_of(ino) : NULL;
 }
 
 static struct pseudo_sb *sb_of(struct inode *ino)
@@ -74,7 +76,8 @@ static int pseudo_inode_new(struct superblock *sb, const struct pseudo_ref *ref,
 		return -ENOMEM;
 	const struct pseudo_sb *ps = sb->priv;
 	uint64_t number = ref->row == ps->tree->root ? 1 : pseudofs_ino(ref);
-	inode_init(&pi->inode, sb, &pseudo_inode_ops, number, ref->row->mode & S_IFMT);
+	const struct inode_ops *ops = ref->row->follow ? &pseudo_magic_ops : &pseudo_inode_ops;
+	inode_init(&pi->inode, sb, ops, number, ref->row->mode & S_IFMT);
 	pi->ref = *ref;
 	*out = &pi->inode;
 	return 0;
@@ -120,12 +123,11 @@ static int pseudo_readlink(struct inode *ino, char *buf, size_t size)
 	return ref->row->readlink ? ref->row->readlink(ref, buf, size) : -EINVAL;
 }
 
-/* -EOPNOTSUPP tells the VFS to resolve the text instead. */
 static int pseudo_follow(struct inode *ino, struct path *out)
 {
 	const struct pseudo_ref *ref = ref_of(ino);
 
-	return ref->row->follow ? ref->row->follow(ref, out) : -EOPNOTSUPP;
+	return ref->row->follow(ref, out);
 }
 
 static uint32_t dir_nlink(const struct pseudo_ref *d)
@@ -211,11 +213,19 @@ static void pseudo_inode_free(struct inode *ino)
 static const struct inode_ops pseudo_inode_ops = {
 	.lookup = pseudo_lookup,
 	.readlink = pseudo_readlink,
-	.follow = pseudo_follow,
 	.getattr = pseudo_getattr,
 	.setattr = pseudo_setattr,
 	.open = pseudo_open,
 	.revalidate = pseudo_revalidate,
+	.free = pseudo_inode_free,
+};
+
+/* The VFS takes every link whose ops have a follow for a magic one. */
+static const struct inode_ops pseudo_magic_ops = {
+	.readlink = pseudo_readlink,
+	.follow = pseudo_follow,
+	.getattr = pseudo_getattr,
+	.setattr = pseudo_setattr,
 	.free = pseudo_inode_free,
 };
 
@@ -373,9 +383,13 @@ static int emit_static(struct dir_sink *sink, const struct pseudo_ref *ref, int6
 
 static int emit_dots(struct file *f, struct dir_sink *sink, int64_t *pos)
 {
-	struct dentry *d = f->path.dentry;
-	uint64_t parent = d && d->parent && d->parent->inode ? d->parent->inode->ino : f->inode->ino;
+	uint64_t parent = f->inode->ino;
 
+	if (f->path.dentry) {
+		struct dentry *d = dentry_parent(f->path.dentry);
+		parent = d->inode->ino;
+		dentry_put(d);
+	}
 	if (*pos == 0) {
 		if (sink->emit(sink, ".", f->inode->ino, DT_DIR, 1))
 			return 1;

@@ -22,6 +22,7 @@ enum lock_rank {
 	RANK_DENTRY,      /* a dentry's or file system's name cache */
 	RANK_FILE_LOCKS,  /* POSIX and flock lists of an inode */
 	RANK_HOSTPOLL,    /* the set of host streams that are watched; files' own locks inside */
+	RANK_CTTY,        /* which session has which controlling terminal */
 	RANK_TTY,         /* a terminal and its line discipline */
 	RANK_SOCK,        /* a socket; ascending address for two */
 	RANK_PIPE,        /* a pipe or other stream buffer */
