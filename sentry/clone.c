@@ -206,7 +206,6 @@ static void discard(struct task *n)
 		mm_unuse(n->mm);
 	fdtable_put(n->files);
 	fs_ctx_put(n->fs);
-	cred_put((struct cred *)(uintptr_t)n->cred);
 	task_put(n);
 }
 

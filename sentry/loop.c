@@ -6,6 +6,7 @@
 #include <linux/audit.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sentry/dispatch.h"
 #include "sentry/plat.h"
@@ -38,6 +39,9 @@ static void serve_fault(struct task *t, const struct plat_event *ev)
 {
 	struct k_siginfo info;
 
+	/* The stack and MAP_GROWSDOWN mappings grow by faults below them. */
+	if (ev->signo == SIGSEGV && ev->code == SEGV_MAPERR && mm_grow(t, ev->addr))
+		return;
 	siginfo_init(&info, ev->signo, ev->code);
 	if (ev->signo == SIGSEGV)
 		info.si_code = mm_fault_code(t->mm, ev->addr, ev->code);
@@ -71,6 +75,7 @@ void *task_main(void *arg)
 
 	set_current_task(t);
 	sleeper_set_self(&t->sleeper);
+	atomic_store(&t->host_tid, gettid());
 	for (;;) {
 		if (signal_pending(t) || result_is_restart(t)) {
 			sleeper_clear_interrupt(&t->sleeper);

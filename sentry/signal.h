@@ -9,6 +9,7 @@
 #include "platform/base/list.h"
 #include "platform/base/lock.h"
 #include "platform/base/ref.h"
+#include "platform/base/waitq.h"
 #include "sentry/guest.h"
 
 #define SIG_COUNT 64
@@ -34,12 +35,22 @@ struct sighand {
 	struct ref ref;
 	struct mutex mu; /* rank SIGHAND */
 	struct k_sigaction action[SIG_COUNT + 1]; /* [mu] by number; [0] unused */
+	struct waitq signalfd_wait; /* woken (POLLIN) whenever a signal is queued to a user of this */
 	struct list signalfds; /* [mu] wait queues of signalfd to wake: owned by signalfd.c */
 };
 
 DECLARE_REF(sighand);
 int sighand_new(struct sighand **out) MUST_CHECK;                     /* all default */
 int sighand_copy(struct sighand *old, struct sighand **out) MUST_CHECK;
+
+struct posix_timer;
+
+/* One queued signal. A POSIX timer owns the entry of its own signal (timer != NULL), others are freed when taken. */
+struct sigqueue {
+	struct list link;          /* [sighand->mu] */
+	struct k_siginfo info;     /* [sighand->mu] */
+	struct posix_timer *timer; /* [I] */
+};
 
 /* Pending signals: a bit set and a FIFO of infos. */
 struct sigpending {
@@ -50,18 +61,32 @@ struct sigpending {
 void sigpending_init(struct sigpending *p);
 void sigpending_flush(struct sigpending *p); /* frees all */
 
-/* Sending. info->si_signo is the signal; 0 only checks. The senders below do not check permission. */
+/* What a signal does without a handler. */
+enum sig_default { SIG_DEF_TERM, SIG_DEF_CORE, SIG_DEF_IGNORE, SIG_DEF_STOP };
+enum sig_default signal_default(int sig);
+
+/* Sending. info->si_signo is the signal; 0 only checks. The senders below do not check permission. They take
+ * tasks_mu; the _locked ones want it held (and no sighand lock). -EAGAIN: a queued signal found no room. */
 int signal_send_task(struct task *t, const struct k_siginfo *info);   /* thread-directed */
 int signal_send_group(struct group *g, const struct k_siginfo *info); /* process-directed */
 int signal_send_pgrp(int pgrp, const struct k_siginfo *info);         /* -ESRCH when empty */
+int signal_send_task_locked(struct task *t, const struct k_siginfo *info);
+int signal_send_group_locked(struct group *g, const struct k_siginfo *info);
+int signal_send_pgrp_locked(int pgrp, const struct k_siginfo *info);
+/* Queues a timer's own entry to t (thread-directed) or its group. False: it is queued already or ignored.
+ * tasks_mu held. */
+bool signal_send_timer_locked(struct task *t, bool to_group, struct sigqueue *q);
+/* SIGKILL to every process; boot calls it when the first process has ended. */
+void signal_kill_all(void);
 /* A fault of the task itself: cannot be blocked or ignored (force_sig_info). */
 void signal_force(struct task *t, const struct k_siginfo *info);
 /* Kernel-made infos. */
 void siginfo_init(struct k_siginfo *info, int sig, int code);
 /* SI_USER info of the current task. */
 void siginfo_user(struct k_siginfo *info, int sig, int code);
-/* kill(2) permission: may `from` signal `g`? */
+/* kill(2) permission: may `from` signal `g`? 0 or -EPERM. The second wants tasks_mu held. */
 int signal_may_send(struct task *from, struct group *g, int sig) MUST_CHECK;
+int signal_may_send_locked(struct task *from, struct group *g, int sig) MUST_CHECK;
 
 /* Is a deliverable signal, a stop or an exit waiting for t? Lock-free hint for loops. */
 bool signal_pending(struct task *t);
@@ -81,6 +106,14 @@ int signal_load_mask(struct task *t, sigset_cgp set, uint64_t size, uint64_t *ou
 /* Takes the next pending signal in `want` (group and own queues): its number and info, or 0. mu held. */
 int signal_dequeue_locked(struct task *t, uint64_t want, struct k_siginfo *out);
 
+/* Takes the signals in `mask` out of p. mu held. */
+void sigpending_remove(struct sigpending *p, uint64_t mask);
+/* Own and group signals that are pending, blocked or not. mu held. */
+uint64_t signal_pending_set_locked(struct task *t);
+
+/* Ends an interrupted call: restarts it or makes it -EINTR. sa is the action of the handler that will run, NULL
+ * when none runs. Does nothing when no internal code is in regs.rax. */
+void signal_fix_restart(struct task *t, const struct k_sigaction *sa);
 /* Called by the loop before returning to the guest when signal_pending: handles stops, exits, default actions,
  * sets up a handler frame, restarts the interrupted call. Does not return when the task dies. */
 void signal_deliver(struct task *t);
@@ -89,10 +122,36 @@ long signal_sigreturn(struct task *t);
 
 /* exec: handlers back to default (ignored stay), altstack off. */
 void signal_on_exec(struct task *t);
-/* Job control: group stop/continue state lives in struct group. Called on SIGCONT/stop signals by send. */
+
+/* sigframe.c: builds the frame of a handler on the guest's stack and points the registers at the handler. -EFAULT
+ * when the stack cannot be written; registers are untouched then. */
+int sigframe_setup(struct task *t, int sig, const struct k_siginfo *info, const struct k_sigaction *sa,
+		   uint64_t oldmask) MUST_CHECK;
+/* A frame could not be written or read: SIGSEGV, and death when sig itself is SIGSEGV. */
+void signal_force_segv(struct task *t, int sig);
+/* sigaltstack(2) in registers: is sp on t's alternate stack? Flags as the call reports them. */
+bool sigstack_contains(const struct k_stack *ss, uint64_t sp);
+int sigstack_flags(const struct k_stack *ss, uint64_t sp);
+int sigstack_set(struct task *t, const struct k_stack *ss, uint64_t sp) MUST_CHECK;
+
+/* stop.c: job control. Group stop state lives in struct group. */
+/* The default action of a stop signal that t has dequeued; returns when the group goes on or need not stop. */
+void stop_by_signal(struct task *t, int sig);
+/* Parks the calling thread while its group is stopped or stopping. */
+void stop_park(struct task *t);
+/* Ends a group stop. True: the parent must be told (stop_notify_parent_locked, CLD_CONTINUED). tasks_mu and
+ * sighand->mu held. */
+bool stop_continue_locked(struct group *g) MUST_CHECK;
+/* Have all living threads parked now? True once: the parent must be told (CLD_STOPPED). tasks_mu and sighand->mu held. */
+bool stop_complete_locked(struct group *g) MUST_CHECK;
+/* SIGCHLD with CLD_STOPPED or CLD_CONTINUED to g's parent. tasks_mu held, no sighand lock. */
+void stop_notify_parent_locked(struct group *g, int code);
+
 /* Wakes everything that waits for t's group to die: SIGKILL to all threads but `except` (may be NULL), used by
  * exit_group and exec. sighand->mu held. */
 void signal_zap_others_locked(struct group *g, struct task *except);
+/* t ends: it takes no more signals, and those of the group that it could take go to others. sighand->mu held. */
+void signal_exit_retarget_locked(struct task *t);
 
 /* Is the signal ignored by t (explicitly or by default) or blocked? for tty job control. */
 bool signal_is_ignored_or_blocked(struct task *t, int sig);

@@ -42,6 +42,8 @@ static void task_free(struct task *t)
 	sigpending_flush(&t->pending);
 	sighand_put(t->sighand);
 	group_put(t->group);
+	/* Kept until now: a zombie still has an owner. */
+	cred_put((struct cred *)(uintptr_t)t->cred);
 	waitq_fini(&t->vfork_wait);
 	mutex_fini(&t->mu);
 	arena_fini(&t->scratch);

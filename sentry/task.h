@@ -29,6 +29,7 @@ struct itimers {
 	uint64_t real_value;    /* [sighand->mu] deadline, 0 off */
 	uint64_t virt_value, virt_interval, prof_value, prof_interval; /* [sighand->mu] */
 	struct timer cpu_check; /* fires when virt/prof may have expired */
+	uint64_t xcpu_next;     /* [sighand->mu] processor time of the next SIGXCPU */
 };
 
 /* A guest process. */
@@ -36,7 +37,7 @@ struct group {
 	struct ref ref;
 	int tgid;                  /* [I] */
 	struct task *leader;       /* [tasks_mu] borrowed */
-	struct list threads;       /* [tasks_mu] of task.group_link */
+	struct list threads;       /* [tasks_mu and sighand->mu to change, one of them to read] of task.group_link */
 	struct list all_link;      /* [tasks_mu] in the list of all groups: pid.c */
 	int thread_count;          /* [tasks_mu] alive ones */
 	struct group *parent;      /* [tasks_mu] borrowed: the tree keeps it */
@@ -119,6 +120,13 @@ struct task {
 	atomic_bool sig_hint;       /* signal_pending */
 	struct k_stack altstack;    /* [t] */
 	bool kill_pending;          /* [sighand->mu] must exit with the group */
+	uint64_t real_blocked;      /* [sighand->mu] sigtimedwait: the mask it has lifted */
+	bool exiting;               /* [sighand->mu] takes no more signals */
+	bool stop_parked;           /* [sighand->mu] counts as stopped in a group stop */
+	bool stop_dequeued;         /* [sighand->mu] took a stop signal; SIGCONT clears it */
+	bool trap_wanted;           /* [sighand->mu] guest ptrace: must stop for its tracer */
+	bool trap_stopped;          /* [sighand->mu] guest ptrace: is stopped for its tracer */
+	atomic_int host_tid;        /* of the sentry thread, for its CPU clock; 0 not known yet */
 
 	uint64_t clear_child_tid;   /* [t] set_tid_address */
 	uint64_t robust_list;       /* [t] */
@@ -209,6 +217,8 @@ struct exec_request {
 	char *strings;            /* argc + envc NUL-terminated strings, back to back; owned by the caller */
 	size_t strings_size;
 	int argc, envc;
+	const char *name;         /* what the program is told (AT_EXECFN, scripts): "/dev/fd/3"; NULL: path */
+	bool name_vanishes;       /* that name is a close-on-exec descriptor: scripts cannot be run */
 };
 int task_exec(struct task *t, struct exec_request *req) MUST_CHECK;
 

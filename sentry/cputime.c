@@ -1,0 +1,74 @@
+/*
+ * Processor time of guests. System time of a task is what its sentry thread used; user time is what its stub used.
+ * The host tells the stub's time per process only, so threads of one address space get equal shares of what threads
+ * that ended have not taken with them (mm->cpu_claimed_ns): sums per process are exact, those per thread are an
+ * estimate. A platform that knows better has ctx_cpu_ns.
+ */
+#include <time.h>
+
+#include "sentry/exit.h"
+#include "sentry/plat.h"
+#include "sentry/task.h"
+
+/* Host clock ids of other processes and threads: see clock.c; kind SCHED. */
+#define HOST_PROCESS_CLOCK(pid) ((clockid_t)((~(unsigned)(pid) << 3) | 2u))
+#define HOST_THREAD_CLOCK(tid) ((clockid_t)((~(unsigned)(tid) << 3) | 6u))
+
+static uint64_t host_clock(clockid_t id)
+{
+	struct timespec ts;
+
+	if (clock_gettime(id, &ts) != 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The share of the stub's time of one of the threads that use mm. The caller keeps mm in use. */
+static uint64_t user_share(struct mm *mm)
+{
+	int users = atomic_load(&mm->users);
+	int pid = plat->host_pid(mm->as);
+
+	if (pid <= 0 || users <= 0)
+		return 0;
+	uint64_t total = host_clock(HOST_PROCESS_CLOCK(pid)), claimed = atomic_load(&mm->cpu_claimed_ns);
+	return total > claimed ? (total - claimed) / (unsigned)users : 0;
+}
+
+void task_times(struct task *t, uint64_t *out_user_ns, uint64_t *out_sys_ns)
+{
+	uint64_t user = 0, sys = 0;
+
+	/* t->mm is cleared under t->mu before its address space may go. */
+	mutex_lock(&t->mu);
+	if (t->mm && t->mm->as) {
+		user = user_share(t->mm);
+		int tid = atomic_load(&t->host_tid);
+		if (tid)
+			sys = host_clock(HOST_THREAD_CLOCK(tid));
+	}
+	mutex_unlock(&t->mu);
+	*out_user_ns = t->utime_ns + user;
+	*out_sys_ns = t->stime_ns + sys;
+}
+
+void task_times_fold(struct task *t)
+{
+	uint64_t share = user_share(t->mm);
+
+	atomic_fetch_add(&t->mm->cpu_claimed_ns, share);
+	t->utime_ns += share;
+}
+
+void group_times_locked(struct group *g, uint64_t *out_user_ns, uint64_t *out_sys_ns)
+{
+	*out_user_ns = g->dead_utime_ns;
+	*out_sys_ns = g->dead_stime_ns;
+	list_for_each(pos, &g->threads)
+	{
+		uint64_t user, sys;
+		task_times(list_entry(pos, struct task, group_link), &user, &sys);
+		*out_user_ns += user;
+		*out_sys_ns += sys;
+	}
+}

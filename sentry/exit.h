@@ -1,0 +1,24 @@
+/* Parts of a task's end that exec, wait and ptrace need too. */
+#pragma once
+
+#include "platform/base/list.h"
+#include "sentry/guest.h"
+
+struct group;
+struct task;
+
+#define NS_PER_TICK 10000000u /* USER_HZ 100 */
+
+/* exec and exit: the robust list is walked and clear_child_tid stored, in the address space that t still has. */
+void task_release_futexes(struct task *t);
+/* exec and exit: lets the parent of a vfork go on. No lock held. */
+void task_vfork_release(struct task *t);
+/* Adds the processor time of the current context to t's counters; before the context is freed. */
+void task_times_fold(struct task *t);
+
+/* The info of SIGCHLD for a process that ended with wait status `status`. tasks_mu held. */
+void siginfo_child(struct group *g, int status, struct k_siginfo *info);
+/* Takes a zombie out of the tree; its leader is added to `dead` (task.group_link). tasks_mu held. */
+void group_reap_locked(struct group *g, struct list *dead);
+/* Puts what was collected. No lock held. */
+void task_put_list(struct list *dead);

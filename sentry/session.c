@@ -1,0 +1,184 @@
+/* Sessions and process groups: credentials(7), setpgid(2), setsid(2); orphaned groups as in kernel/exit.c. */
+#include "sentry/session.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "sentry/exit.h"
+
+#define INIT_TGID 1
+
+/* Is the group without a member whose parent could continue it? */
+static bool is_orphaned_locked(int pgrp, struct group *ignored)
+{
+	list_for_each(pos, group_list_locked())
+	{
+		struct group *g = list_entry(pos, struct group, all_link);
+		if (g->pgrp != pgrp || g == ignored || g->zombie)
+			continue;
+		/* The parent of the first process is the caller outside, who does job control for it. */
+		if (g->tgid == INIT_TGID)
+			return false;
+		if (g->parent && g->parent->pgrp != pgrp && g->parent->sid == g->sid)
+			return false;
+	}
+	return true;
+}
+
+bool pgrp_is_orphaned_locked(int pgrp)
+{
+	return is_orphaned_locked(pgrp, NULL);
+}
+
+static bool has_stopped_member_locked(int pgrp)
+{
+	list_for_each(pos, group_list_locked())
+	{
+		struct group *g = list_entry(pos, struct group, all_link);
+		if (g->pgrp == pgrp && g->stopped)
+			return true;
+	}
+	return false;
+}
+
+static void hangup_pgrp_locked(int pgrp)
+{
+	struct k_siginfo info;
+
+	siginfo_init(&info, SIGHUP, SI_KERNEL);
+	signal_send_pgrp_locked(pgrp, &info);
+	siginfo_init(&info, SIGCONT, SI_KERNEL);
+	signal_send_pgrp_locked(pgrp, &info);
+}
+
+void pgrp_check_orphaned_locked(struct group *g, struct group *parent, struct group *ignored)
+{
+	if (parent->pgrp == g->pgrp || parent->sid != g->sid)
+		return;
+	if (is_orphaned_locked(g->pgrp, ignored) && has_stopped_member_locked(g->pgrp))
+		hangup_pgrp_locked(g->pgrp);
+}
+
+void session_hangup(int sid, int pgrp)
+{
+	mutex_lock(&tasks_mu);
+	struct group *leader = group_find_locked(sid);
+	if (leader && leader->is_session_leader) {
+		struct k_siginfo info;
+		siginfo_init(&info, SIGHUP, SI_KERNEL);
+		signal_send_group_locked(leader, &info);
+		siginfo_init(&info, SIGCONT, SI_KERNEL);
+		signal_send_group_locked(leader, &info);
+	}
+	if (pgrp > 0)
+		hangup_pgrp_locked(pgrp);
+	mutex_unlock(&tasks_mu);
+}
+
+void session_leader_exit(struct group *g)
+{
+	mutex_lock(&tasks_mu);
+	g->ctty = NULL;
+	mutex_unlock(&tasks_mu);
+}
+
+static bool pgrp_exists_in_session_locked(int pgrp, int sid)
+{
+	list_for_each(pos, group_list_locked())
+	{
+		struct group *g = list_entry(pos, struct group, all_link);
+		if (g->pgrp == pgrp && g->sid == sid)
+			return true;
+	}
+	return false;
+}
+
+int pgrp_session_locked(int pgrp)
+{
+	list_for_each(pos, group_list_locked())
+	{
+		struct group *g = list_entry(pos, struct group, all_link);
+		if (g->pgrp == pgrp)
+			return g->sid;
+	}
+	return -ESRCH;
+}
+
+/* The order of the checks is that of kernel/sys.c. */
+static int setpgid_locked(struct task *t, int pid, int pgid)
+{
+	struct group *self = t->group, *g = group_find_locked(pid);
+
+	if (!g)
+		return -ESRCH;
+	if (g->parent == self && g != self) {
+		if (g->sid != self->sid)
+			return -EPERM;
+		if (g->did_exec)
+			return -EACCES;
+	} else if (g != self) {
+		return -ESRCH;
+	}
+	if (g->is_session_leader)
+		return -EPERM;
+	if (pgid != pid && !pgrp_exists_in_session_locked(pgid, self->sid))
+		return -EPERM;
+	g->pgrp = pgid;
+	return 0;
+}
+
+int session_setpgid(struct task *t, int pid, int pgid)
+{
+	if (pid == 0)
+		pid = t->group->tgid;
+	if (pgid == 0)
+		pgid = pid;
+	if (pgid < 0)
+		return -EINVAL;
+	mutex_lock(&tasks_mu);
+	int err = setpgid_locked(t, pid, pgid);
+	mutex_unlock(&tasks_mu);
+	return err;
+}
+
+int session_setsid(struct task *t)
+{
+	struct group *g = t->group;
+	int ret = -EPERM;
+
+	mutex_lock(&tasks_mu);
+	if (!g->is_session_leader && pgrp_session_locked(g->tgid) == -ESRCH) {
+		g->is_session_leader = true;
+		g->sid = g->pgrp = ret = g->tgid;
+		g->ctty = NULL;
+	}
+	mutex_unlock(&tasks_mu);
+	return ret;
+}
+
+/* pid 0 is the caller; any thread's id names its process. */
+static struct group *group_of_locked(struct task *t, int pid)
+{
+	if (pid == 0)
+		return t->group;
+	struct task *o = task_find_locked(pid);
+	return o ? o->group : NULL;
+}
+
+int session_getpgid(struct task *t, int pid)
+{
+	mutex_lock(&tasks_mu);
+	struct group *g = group_of_locked(t, pid);
+	int ret = g ? g->pgrp : -ESRCH;
+	mutex_unlock(&tasks_mu);
+	return ret;
+}
+
+int session_getsid(struct task *t, int pid)
+{
+	mutex_lock(&tasks_mu);
+	struct group *g = group_of_locked(t, pid);
+	int ret = g ? g->sid : -ESRCH;
+	mutex_unlock(&tasks_mu);
+	return ret;
+}
