@@ -8,6 +8,7 @@
 
 #include "fs/devfs.h"
 #include "fs/hooks.h"
+#include "fs/hostfd.h"
 #include "fs/inotify.h"
 #include "fs/pipe.h"
 #include "fs/walk.h"
@@ -73,6 +74,9 @@ static int may_open(struct path p, int flags, const struct cred *c, bool created
 /* By kind of inode. */
 static int open_inode(struct inode *ino, int flags, const struct cred *c, struct file **out)
 {
+	/* A stream of the host is none of our own fifos or devices. */
+	if (hostfd_owns(ino))
+		return ino->ops->open(ino, flags, c, out);
 	switch (ino->type) {
 	case S_IFIFO:
 		return fifo_open(ino, flags, c, out);

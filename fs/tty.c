@@ -63,8 +63,8 @@ static struct tty *current_tty_get(void)
 	return t;
 }
 
-/* Gives t to the caller's session. ctty_mu held. */
-static void attach_locked(struct tty *t, int sid)
+/* ctty_mu held. */
+static void attach_locked(struct tty *t, int sid, int pgrp)
 {
 	mutex_lock(&t->mu);
 	if (t->sid != 0) {
@@ -74,7 +74,7 @@ static void attach_locked(struct tty *t, int sid)
 		controlling = tty_get(t);
 	}
 	t->sid = sid;
-	t->pgrp = fs_hooks->current_pgrp();
+	t->pgrp = pgrp;
 	fs_hooks->set_ctty(sid, t);
 	mutex_unlock(&t->mu);
 }
@@ -113,7 +113,14 @@ static void attach_on_open(struct tty *t, int flags)
 		return;
 	mutex_lock(&ctty_mu);
 	if (!fs_hooks->current_ctty() && t->sid == 0)
-		attach_locked(t, fs_hooks->current_sid());
+		attach_locked(t, fs_hooks->current_sid(), fs_hooks->current_pgrp());
+	mutex_unlock(&ctty_mu);
+}
+
+void tty_give_to_session(struct tty *t, int sid, int pgrp)
+{
+	mutex_lock(&ctty_mu);
+	attach_locked(t, sid, pgrp);
 	mutex_unlock(&ctty_mu);
 }
 
@@ -133,7 +140,7 @@ int tty_attach_ioctl(struct tty *t, bool steal, bool readable)
 		goto out;
 	if (!readable && !admin)
 		goto out;
-	attach_locked(t, sid);
+	attach_locked(t, sid, fs_hooks->current_pgrp());
 	err = 0;
 out:
 	mutex_unlock(&ctty_mu);

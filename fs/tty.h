@@ -88,5 +88,7 @@ void tty_hangup(struct tty *t);
 void tty_leader_exit(int sid);
 /* tty_nr and tpgid of /proc/PID/stat for a process of session `sid`: 0 and -1 without a terminal. */
 void tty_proc_numbers(int sid, int *out_nr, int *out_pgrp);
+/* Boot: t becomes the controlling terminal of session sid, with pgrp in front. */
+void tty_give_to_session(struct tty *t, int sid, int pgrp);
 /* What /dev/console opens. Takes a reference of its own. */
 void tty_set_console(struct tty *t);
