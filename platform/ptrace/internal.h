@@ -53,6 +53,7 @@ struct plat_ctx {
 	unsigned number;       /* [I] place of its timeout in the scratch area */
 	enum mode mode;        /* [T] */
 	bool gone;             /* [T] the host thread has ended */
+	bool ending;           /* [T] on our order */
 	uint32_t event;        /* futex word: 1 when a stop was reported */
 	struct regs regs;      /* [T] until event, then [t] */
 	struct plat_event ev;  /* the same */
@@ -85,6 +86,8 @@ struct ptrace_state {
 	int sock;                 /* [I] our end of the channel for descriptors */
 	struct plat_info info;    /* [I] */
 	struct plat_ctx *zygote;  /* [I] */
+	int stub_group;           /* [I] process group of all stubs */
+	int early_tid;            /* [T] a thread that stopped before we knew it */
 	struct list tids[TID_BUCKETS]; /* [T] */
 };
 
@@ -100,6 +103,8 @@ void tracer_add(struct plat_ctx *ctx);
 long tracer_call(struct plat_ctx *ctx, uint64_t nr, const uint64_t args[6]);
 /* Waits until a given thread stops; the stop signal with the event above it, or -ESRCH. */
 int tracer_wait(struct plat_ctx *ctx);
+/* Waits for the first stop of a thread that was just cloned. 0 or -ESRCH. */
+int tracer_wait_newborn(int tid);
 /* Loads registers and resumes with a ptrace request. 0 or -ESRCH. */
 int tracer_resume(struct plat_ctx *ctx, const struct regs *regs, int how) MUST_CHECK;
 bool tracer_event(int tid, int status);

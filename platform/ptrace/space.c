@@ -47,6 +47,8 @@ void tspace_thread_gone(struct plat_ctx *ctx)
 		return;
 	ctx->gone = true;
 	list_del_init(&ctx->tid_link);
+	if (ctx->ending)
+		return;
 	atomic_store(&as->dead, true);
 	list_for_each(l, &as->ctxs) {
 		struct plat_ctx *c = list_entry(l, struct plat_ctx, link);
@@ -101,14 +103,12 @@ static void adopt(struct plat_as *as, struct plat_ctx *ctx, int tid)
 static long inject_clone(struct plat_ctx *parent, uint64_t flags)
 {
 	uint64_t args[6] = { flags, SCRATCH + SCRATCH_SIZE - 64 };
-	int status;
 
+	pt.early_tid = 0;
 	long tid = tracer_call(parent, SYS_clone, args);
 	if (tid <= 0)
 		return tid == 0 ? -ESRCH : tid;
-	if (waitpid((pid_t)tid, &status, __WALL) < 0 || !WIFSTOPPED(status))
-		return -EAGAIN;
-	return tid;
+	return tracer_wait_newborn((int)tid) ? -EAGAIN : tid;
 }
 
 static long fork_from(struct plat_ctx *parent, struct request *rq)
@@ -189,23 +189,14 @@ long tspace_clone(struct request *rq)
 /* Lets one thread of a living process end and takes its exit status. */
 static void end_thread(struct plat_ctx *ctx)
 {
-	uint64_t args[6] = { 0 };
 	struct regs r = tracer_blob_regs(stub_syscall);
-	int status;
 
 	r.rax = SYS_exit;
-	r.rdi = args[0];
 	if (tracer_resume(ctx, &r, PTRACE_CONT))
 		return;
-	for (;;) {
-		pid_t got = waitpid(ctx->tid, &status, __WALL);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0 || !WIFSTOPPED(status))
-			break;
+	ctx->ending = true;
+	while (tracer_wait(ctx) >= 0)
 		ptrace(PTRACE_CONT, ctx->tid, NULL, NULL);
-	}
-	ctx->gone = true;
 }
 
 long tspace_ctx_free(struct request *rq)
@@ -287,5 +278,6 @@ int tspace_start(void)
 		return -ENOMEM;
 	adopt(as, ctx, pid);
 	pt.zygote = ctx;
+	pt.stub_group = pid;
 	return prepare_zygote(ctx);
 }

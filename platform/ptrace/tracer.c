@@ -46,20 +46,37 @@ int tracer_wait(struct plat_ctx *ctx)
 {
 	int status;
 
-	for (;;) {
-		if (ctx->gone)
-			return -ESRCH;
-		pid_t r = waitpid(ctx->tid, &status, __WALL);
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0) {
-			tspace_thread_gone(ctx);
-			return -ESRCH;
-		}
-		if (WIFSTOPPED(status))
+	/* All stubs are one process group. Others' events are served too: the end of a process is only
+	 * told when all its threads have been waited for. */
+	while (!ctx->gone) {
+		pid_t tid = waitpid(-pt.stub_group, &status, __WALL);
+		if (tid == ctx->tid && WIFSTOPPED(status))
 			return status >> 8;
-		tspace_thread_gone(ctx);
+		if (tid > 0)
+			tracer_event(tid, status);
+		else if (errno != EINTR)
+			tspace_thread_gone(ctx);
 	}
+	return -ESRCH;
+}
+
+int tracer_wait_newborn(int tid)
+{
+	int status;
+
+	while (pt.early_tid != tid) {
+		pid_t got = waitpid(-pt.stub_group, &status, __WALL);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -ESRCH;
+		if (got != tid || WIFSTOPPED(status))
+			tracer_event(got, status);
+		else
+			return -ESRCH;
+	}
+	pt.early_tid = 0;
+	return 0;
 }
 
 static int set_regs(struct plat_ctx *ctx, const struct regs *regs)
@@ -196,8 +213,12 @@ bool tracer_event(int tid, int status)
 {
 	struct plat_ctx *ctx = tracer_find(tid);
 
-	if (!ctx)
+	if (!ctx) {
+		/* A thread being born may stop before its parent tells of it; one at a time is born. */
+		if (WIFSTOPPED(status))
+			pt.early_tid = tid;
 		return false;
+	}
 	if (!WIFSTOPPED(status)) {
 		tspace_thread_gone(ctx);
 		return true;

@@ -533,17 +533,17 @@ static void test_fp(const struct platform_ops *ops)
 }
 
 static const struct rig_test tests[] = {
-	{ "system call", test_getpid, 0 },
-	{ "registers", test_registers, 0 },
-	{ "faults", test_faults, 0 },
-	{ "entry forms", test_entries, 0 },
-	{ "fs and gs base", test_fs_gs, 0 },
-	{ "fork", test_fork, 0 },
-	{ "200 forks", test_many_forks, 60 },
-	{ "threads", test_threads, 0 },
-	{ "interrupt", test_interrupt, 0 },
-	{ "futex", test_futex, 60 },
-	{ "FP state", test_fp, 0 },
+	{ "system call", test_getpid, 0, false },
+	{ "registers", test_registers, 0, false },
+	{ "faults", test_faults, 0, false },
+	{ "entry forms", test_entries, 0, false },
+	{ "fs and gs base", test_fs_gs, 0, false },
+	{ "fork", test_fork, 0, false },
+	{ "200 forks", test_many_forks, 60, false },
+	{ "threads", test_threads, 0, false },
+	{ "interrupt", test_interrupt, 0, false },
+	{ "futex", test_futex, 60, false },
+	{ "FP state", test_fp, 0, false },
 };
 
 int main(void)

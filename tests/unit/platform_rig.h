@@ -51,6 +51,8 @@ typedef void rig_fn(const struct platform_ops *ops);
 
 /* Exit status of the test process: 0 passed, 77 skipped, 128 + n died of signal n. */
 int rig_run(const struct platform_ops *ops, rig_fn *fn, int seconds);
+/* Starts such a process and returns its pid. */
+int rig_spawn(const struct platform_ops *ops, rig_fn *fn, int seconds);
 
 /* A guest with code, data and stack whose registers point at the code. */
 void rig_guest(struct guest *g, const struct platform_ops *ops, const void *code, size_t size);
@@ -76,6 +78,7 @@ uint64_t rig_now_ns(void);
 struct rig_test {
 	const char *name;
 	rig_fn *fn;
-	int seconds;
+	int seconds; /* 0: the usual limit */
+	bool bare;   /* runs on the main thread of its process and the platform is not started */
 };
 int rig_main(const char *group, const struct rig_test *tests, size_t count);
