@@ -5,13 +5,13 @@
  * point, with an errno; after it only death remains.
  */
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/personality.h>
 
 #include "platform/base/alloc.h"
 #include "sentry/exec_priv.h"
+#include "sentry/exit.h"
 #include "sentry/limits.h"
 #include "sentry/plat.h"
 #include "sentry/stack.h"
@@ -288,27 +288,14 @@ static int de_thread(struct task *t)
 
 /* ---- after it ------------------------------------------------------------------------------- */
 
-/* What the kernel does to the old memory when its user leaves it by exec (mm_release). */
-static void leave_old_mm(struct task *t)
-{
-	uint32_t zero = 0;
-
-	t->robust_list = 0;
-	if (t->clear_child_tid && atomic_load(&t->mm->users) > 1 &&
-	    !guest_write(t, gaddr(t->clear_child_tid), &zero, sizeof(zero))) {
-		const uint64_t args[6] = { t->clear_child_tid, FUTEX_WAKE, 1 };
-		(void)plat->futex(t->ctx, args, NULL);
-	}
-	t->clear_child_tid = 0;
-}
-
 static void switch_mm(struct exec *x)
 {
 	struct task *t = x->t;
 	struct plat_ctx *old_ctx = t->ctx;
 	struct mm *old_mm = t->mm;
 
-	leave_old_mm(t);
+	task_release_futexes(t);
+	task_times_fold(t);
 	mutex_lock(&t->sighand->mu);
 	t->ctx = x->ctx;
 	mutex_unlock(&t->sighand->mu);
@@ -319,10 +306,9 @@ static void switch_mm(struct exec *x)
 	x->mm = NULL;
 	plat->ctx_free(old_ctx);
 	mm_unuse(old_mm);
+	task_vfork_release(t);
 	mutex_lock(&tasks_mu);
-	t->vfork_active = false;
 	t->group->did_exec = true;
-	waitq_wake_all(&t->vfork_wait, POLLIN);
 	mutex_unlock(&tasks_mu);
 }
 
@@ -421,6 +407,12 @@ int task_exec(struct task *t, struct exec_request *req)
 	/* A 64-bit program starts without it, and its mappings are made now. */
 	t->personality &= ~(uint64_t)READ_IMPLIES_EXEC;
 	int err = check_size(x);
+	if (!err && req->check_only) {
+		err = exec_open(t, &req->dir, req->path, req->lookup_flags, &x->main.file);
+		exec_fini(x);
+		t->personality = old_personality;
+		return err;
+	}
 	if (!err)
 		err = prepare(x, req);
 	if (!err)

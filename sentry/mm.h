@@ -103,7 +103,8 @@ uint64_t mm_brk(struct task *t, uint64_t addr);
 int mm_madvise(struct task *t, uint64_t addr, uint64_t size, int advice) MUST_CHECK;
 int mm_msync(struct task *t, uint64_t addr, uint64_t size, int flags) MUST_CHECK;
 int mm_mincore(struct task *t, uint64_t addr, uint64_t size, buf_gp vec) MUST_CHECK;
-int mm_mlock(struct task *t, uint64_t addr, uint64_t size, bool on) MUST_CHECK;
+enum mlock_mode { MLOCK_OFF, MLOCK_NOW, MLOCK_LATER /* as pages come: MLOCK_ONFAULT */ };
+int mm_mlock(struct task *t, uint64_t addr, uint64_t size, enum mlock_mode mode) MUST_CHECK;
 /* mlockall(2) with MCL_* flags; 0 is munlockall(2). */
 int mm_mlockall(struct task *t, int flags) MUST_CHECK;
 

@@ -208,7 +208,7 @@ static int find_backing(const struct mmap_request *req, uint64_t size, struct vm
 		return 0;
 	struct task *t = current_task();
 	v->flags |= VMA_ANON_FILE;
-	err = memfd_file_new("dev/zero", 0, t ? t->cred : NULL, &v->file);
+	err = memfd_file_new("/dev/zero", 0, t ? t->cred : NULL, &v->file);
 	if (!err)
 		err = vfs_ftruncate(v->file, size);
 	if (!err)

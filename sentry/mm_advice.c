@@ -1,0 +1,394 @@
+/*
+ * madvise, msync, mincore, mlock, mlockall: calls that walk over mappings without making any. Each works mapping by
+ * mapping like Linux: what came before an error stays done.
+ */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <linux/capability.h>
+#include <sys/mman.h>
+
+#include "sentry/plat.h"
+#include "sentry/task.h"
+#include "sentry/vma.h"
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MADV_SOFT_OFFLINE
+#define MADV_SOFT_OFFLINE 101
+#endif
+#ifndef MCL_ONFAULT
+#define MCL_ONFAULT 4
+#endif
+
+/* ---- madvise -------------------------------------------------------------------------------- */
+
+/* What an advice does to the flags of a mapping. */
+static bool flag_change(int advice, unsigned *out_set, unsigned *out_clear)
+{
+	static const struct {
+		int advice;
+		unsigned set, clear;
+	} rows[] = {
+		{ MADV_DONTFORK, VMA_DONTFORK, 0 },     { MADV_DOFORK, 0, VMA_DONTFORK },
+		{ MADV_WIPEONFORK, VMA_WIPEONFORK, 0 }, { MADV_KEEPONFORK, 0, VMA_WIPEONFORK },
+		{ MADV_DONTDUMP, VMA_DONTDUMP, 0 },     { MADV_DODUMP, 0, VMA_DONTDUMP },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (rows[i].advice == advice) {
+			*out_set = rows[i].set;
+			*out_clear = rows[i].clear;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* 0, 1: known but nothing to do, or -errno. */
+static int check_advice(const struct vma *v, int advice)
+{
+	bool special = v->flags & (VMA_VDSO | VMA_VVAR);
+
+	switch (advice) {
+	case MADV_NORMAL:
+	case MADV_RANDOM:
+	case MADV_SEQUENTIAL:
+	case MADV_DONTFORK:
+	case MADV_DONTDUMP:
+	case MADV_DODUMP:
+	case MADV_POPULATE_READ:
+	case MADV_POPULATE_WRITE:
+	case MADV_COLLAPSE:
+		return 0;
+	case MADV_WILLNEED:
+	case MADV_HUGEPAGE:
+	case MADV_NOHUGEPAGE:
+		return 0;
+	case MADV_MERGEABLE:
+	case MADV_UNMERGEABLE:
+		return 1; /* LINUX: merges equal pages; here that would be a side channel between sandboxes */
+	case MADV_DONTNEED:
+	case MADV_COLD:
+	case MADV_PAGEOUT:
+		return (v->flags & VMA_LOCKED) || special ? -EINVAL : 0;
+	case MADV_DONTNEED_LOCKED:
+	case MADV_DOFORK:
+		return special ? -EINVAL : 0;
+	case MADV_FREE:
+	case MADV_WIPEONFORK:
+		return v->file || (v->flags & VMA_SHARED) ? -EINVAL : 0;
+	case MADV_KEEPONFORK:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static bool is_hint(int advice)
+{
+	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL ||
+	       advice == MADV_WILLNEED || advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE ||
+	       advice == MADV_DONTDUMP || advice == MADV_DODUMP || advice == MADV_COLD ||
+	       advice == MADV_PAGEOUT;
+}
+
+/* One piece inside one mapping. */
+static int advise_locked(struct task *t, const struct vma *v, uint64_t start, uint64_t end, int advice,
+			 struct vma **dead)
+{
+	struct mm *mm = t->mm;
+	unsigned set, clear;
+	int err = check_advice(v, advice);
+
+	if (err)
+		return err > 0 ? 0 : err;
+	bool flags = flag_change(advice, &set, &clear);
+	if (flags) {
+		err = vma_reserve_locked(mm);
+		if (err)
+			return err;
+	}
+	err = plat->advise(t->ctx, start, end - start, advice);
+	if (err && !is_hint(advice))
+		return err;
+	if (!flags)
+		return 0;
+	vma_isolate_locked(mm, start, end);
+	struct vma *piece = vma_find_locked(mm, start);
+	piece->flags = (piece->flags | set) & ~clear;
+	vma_merge_locked(mm, start, end, dead);
+	return 0;
+}
+
+static int advise_range(struct task *t, uint64_t start, uint64_t end, int advice)
+{
+	struct mm *mm = t->mm;
+	struct vma *dead = NULL;
+	int err = 0, hole = 0;
+
+	mutex_lock(&mm->mu);
+	while (start < end && !err) {
+		struct vma *v = vma_find_locked(mm, start);
+		if (!v || v->start >= end) {
+			hole = -ENOMEM;
+			break;
+		}
+		if (v->start > start) {
+			hole = -ENOMEM;
+			start = v->start;
+		}
+		uint64_t stop = MIN(v->end, end);
+		err = advise_locked(t, v, start, stop, advice, &dead);
+		start = stop;
+	}
+	mutex_unlock(&mm->mu);
+	vma_free_dead(dead);
+	return err ? err : hole;
+}
+
+/* MADV_REMOVE punches holes into the files behind shared mappings; files are used without the lock. */
+static int remove_range(struct task *t, uint64_t start, uint64_t end)
+{
+	struct mm *mm = t->mm;
+	int err = 0, hole = 0;
+
+	while (start < end && !err) {
+		struct file *f = NULL;
+		uint64_t off = 0, stop = end;
+
+		mutex_lock(&mm->mu);
+		struct vma *v = vma_find_locked(mm, start);
+		if (!v || v->start >= end) {
+			hole = -ENOMEM;
+		} else if (v->start > start) {
+			hole = -ENOMEM;
+			stop = v->start;
+		} else {
+			stop = MIN(v->end, end);
+			if ((v->flags & VMA_LOCKED) || !v->file || !v->file->ops->fallocate)
+				err = -EINVAL;
+			else if (!(v->flags & VMA_SHARED) || !(v->flags & VMA_MAYWRITE) ||
+				 !(v->prot & PROT_WRITE))
+				err = -EACCES;
+			else
+				f = file_get(v->file);
+			off = v->off + (start - v->start);
+		}
+		mutex_unlock(&mm->mu);
+		if (f)
+			err = f->ops->fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
+						stop - start);
+		file_put(f);
+		start = stop;
+	}
+	return err ? err : hole;
+}
+
+int mm_madvise(struct task *t, uint64_t addr, uint64_t size, int advice)
+{
+	const struct vma any = { .flags = VMA_MAYWRITE };
+	uint64_t end = addr + page_up(size);
+
+	if (advice == MADV_HWPOISON || advice == MADV_SOFT_OFFLINE)
+		return -EPERM;
+	if (advice != MADV_REMOVE && check_advice(&any, advice) < 0)
+		return -EINVAL;
+	if ((addr & ~PAGE_MASK) || (size && page_up(size) == 0) || end < addr)
+		return -EINVAL;
+	if (end == addr)
+		return 0;
+	if (advice == MADV_REMOVE)
+		return remove_range(t, addr, end);
+	return advise_range(t, addr, end, advice);
+}
+
+/* ---- msync ---------------------------------------------------------------------------------- */
+
+int mm_msync(struct task *t, uint64_t addr, uint64_t size, int flags)
+{
+	uint64_t end = addr + page_up(size), pos = addr;
+	struct mm *mm = t->mm;
+	int err = 0, hole = 0;
+
+	if ((flags & ~(MS_ASYNC | MS_INVALIDATE | MS_SYNC)) || (addr & ~PAGE_MASK) ||
+	    (flags & (MS_ASYNC | MS_SYNC)) == (MS_ASYNC | MS_SYNC))
+		return -EINVAL;
+	if (end < addr)
+		return -ENOMEM;
+	while (pos < end && !err) {
+		struct file *f = NULL;
+
+		mutex_lock(&mm->mu);
+		struct vma *v = vma_find_locked(mm, pos);
+		if (!v || v->start > pos)
+			hole = -ENOMEM;
+		if (v && v->start < end && (flags & MS_INVALIDATE) && (v->flags & VMA_LOCKED))
+			err = -EBUSY;
+		else if (v && v->start < end && (flags & MS_SYNC) && (v->flags & VMA_SHARED) && v->file &&
+			 v->file->ops->fsync)
+			f = file_get(v->file);
+		pos = v ? v->end : end;
+		mutex_unlock(&mm->mu);
+		if (f)
+			err = f->ops->fsync(f, true);
+		file_put(f);
+	}
+	return err ? err : hole;
+}
+
+/* ---- mincore -------------------------------------------------------------------------------- */
+
+int mm_mincore(struct task *t, uint64_t addr, uint64_t size, buf_gp vec)
+{
+	uint8_t bytes[2048];
+	uint64_t pages = page_up(size) >> PAGE_SHIFT, done = 0;
+	struct mm *mm = t->mm;
+
+	if (addr & ~PAGE_MASK)
+		return -EINVAL;
+	if (!guest_range_ok(t, gaddr(addr), size))
+		return -ENOMEM;
+	if (!guest_range_ok(t, vec.addr, pages))
+		return -EFAULT;
+	while (done < pages) {
+		uint64_t start = addr + (done << PAGE_SHIFT);
+		uint64_t n = MIN(pages - done, sizeof(bytes));
+		int err = -ENOMEM;
+
+		mutex_lock(&mm->mu);
+		struct vma *v = vma_find_locked(mm, start);
+		if (v && v->start <= start) {
+			n = MIN(n, (v->end - start) >> PAGE_SHIFT);
+			err = plat->resident(t->ctx, start, n << PAGE_SHIFT, bytes);
+		}
+		mutex_unlock(&mm->mu);
+		if (err)
+			return err;
+		for (uint64_t i = 0; i < n; i++)
+			bytes[i] &= 1;
+		if (guest_write(t, gaddr(vec.addr.va + done), bytes, n))
+			return -EFAULT;
+		done += n;
+	}
+	return 0;
+}
+
+/* ---- mlock ---------------------------------------------------------------------------------- */
+
+static uint64_t locked_bytes_locked(struct mm *mm, uint64_t start, uint64_t end)
+{
+	uint64_t sum = 0;
+
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end; v = vma_next_locked(v))
+		if (v->flags & VMA_LOCKED)
+			sum += MIN(v->end, end) - MAX(v->start, start);
+	return sum;
+}
+
+/* Marks what is mapped up to the first hole. */
+static int mark_locked(struct mm *mm, uint64_t start, uint64_t end, bool on, struct vma **dead)
+{
+	int err = vma_reserve_locked(mm);
+	uint64_t pos = start;
+
+	if (err)
+		return err;
+	vma_isolate_locked(mm, start, end);
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start == pos && pos < end;
+	     v = vma_next_locked(v)) {
+		vma_unaccount_locked(mm, v);
+		v->flags = on ? v->flags | VMA_LOCKED : v->flags & ~VMA_LOCKED;
+		vma_account_locked(mm, v);
+		pos = v->end;
+	}
+	vma_merge_locked(mm, start, end, dead);
+	return pos < end ? -ENOMEM : 0;
+}
+
+static int populate_range_locked(struct task *t, uint64_t start, uint64_t end)
+{
+	int err = 0;
+
+	for (struct vma *v = vma_find_locked(t->mm, start); v && v->start < end && !err; v = vma_next_locked(v)) {
+		struct vma piece = *v;
+		piece.start = MAX(v->start, start);
+		piece.end = MIN(v->end, end);
+		err = mm_populate_locked(t->ctx, &piece);
+	}
+	return err;
+}
+
+static int lock_range_locked(struct task *t, uint64_t start, uint64_t end, enum mlock_mode mode, struct vma **dead)
+{
+	struct mm *mm = t->mm;
+
+	if (mode != MLOCK_OFF) {
+		uint64_t more = end - start - locked_bytes_locked(mm, start, end);
+		int err = mm_may_lock_locked(mm, more >> PAGE_SHIFT);
+		if (err)
+			return err == -EAGAIN ? -ENOMEM : err;
+	}
+	int err = mark_locked(mm, start, end, mode != MLOCK_OFF, dead);
+	if (err)
+		return err;
+	if (mode == MLOCK_NOW)
+		return populate_range_locked(t, start, end);
+	if (mode == MLOCK_OFF) {
+		/* The host may never have locked it: its answer says nothing. */
+		int host = plat->lock(t->ctx, start, end - start, false);
+		(void)host;
+	}
+	return 0;
+}
+
+int mm_mlock(struct task *t, uint64_t addr, uint64_t size, enum mlock_mode mode)
+{
+	uint64_t start = page_down(addr);
+	uint64_t end = start + page_up(size + (addr - start));
+	struct vma *dead = NULL;
+
+	if (end < start)
+		return -EINVAL;
+	if (end > plat->info()->task_max)
+		return -ENOMEM;
+	if (end == start)
+		return 0;
+	mutex_lock(&t->mm->mu);
+	int err = lock_range_locked(t, start, end, mode, &dead);
+	mutex_unlock(&t->mm->mu);
+	vma_free_dead(dead);
+	return err;
+}
+
+int mm_mlockall(struct task *t, int flags)
+{
+	uint64_t max = plat->info()->task_max;
+	bool on = flags & MCL_CURRENT;
+	struct vma *dead = NULL;
+	struct mm *mm = t->mm;
+	int err = 0;
+
+	mutex_lock(&mm->mu);
+	uint64_t more = mm->total_pages - mm->locked_pages;
+	if (flags)
+		err = mm_may_lock_locked(mm, on ? more : 0);
+	if (err == -EAGAIN)
+		err = on ? -ENOMEM : 0;
+	if (!err) {
+		mm->future_flags = flags & MCL_FUTURE ? VMA_LOCKED : 0;
+		for (struct vma *v = vma_first_locked(mm); v && (on || !flags); v = vma_next_locked(v)) {
+			if (v->flags & (VMA_VDSO | VMA_VVAR))
+				continue;
+			vma_unaccount_locked(mm, v);
+			v->flags = on ? v->flags | VMA_LOCKED : v->flags & ~VMA_LOCKED;
+			vma_account_locked(mm, v);
+		}
+		vma_merge_locked(mm, 0, max, &dead);
+	}
+	mutex_unlock(&mm->mu);
+	vma_free_dead(dead);
+	return err;
+}
