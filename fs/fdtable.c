@@ -324,3 +324,8 @@ int fdtable_count(struct fdtable *t)
 	mutex_unlock(&t->mu);
 	return n;
 }
+
+bool fdtable_is_shared(struct fdtable *t)
+{
+	return ref_count(&t->ref) > 1;
+}

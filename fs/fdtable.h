@@ -32,6 +32,8 @@ void fd_close_all(struct fdtable *t);
 /* The next used number >= fd, or -1: for /proc/PID/fd. */
 int fd_next(struct fdtable *t, int fd);
 int fdtable_count(struct fdtable *t);
+/* Do others hold it too (CLONE_FILES)? A hint: a reader in passing counts as well. */
+bool fdtable_is_shared(struct fdtable *t);
 /* As fd_get, but NULL (-EBADF) for O_PATH descriptors too: for calls that act on the open file. */
 struct file *fd_get_io(struct fdtable *t, int fd) MUST_CHECK;
 /* What close(2) does to a file already removed from t (takes): flush, POSIX locks, put. flush's error. */

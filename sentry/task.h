@@ -219,6 +219,7 @@ struct exec_request {
 	int argc, envc;
 	const char *name;         /* what the program is told (AT_EXECFN, scripts): "/dev/fd/3"; NULL: path */
 	bool name_vanishes;       /* that name is a close-on-exec descriptor: scripts cannot be run */
+	bool check_only;          /* AT_EXECVE_CHECK: 0 when the file may be executed, and nothing happens */
 };
 int task_exec(struct task *t, struct exec_request *req) MUST_CHECK;
 
