@@ -2,6 +2,8 @@
 #include "platform/host/host.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -202,4 +204,9 @@ ssize_t host_write_iter(int fd, struct iov_iter *it, int64_t off)
 			break;
 	}
 	return (ssize_t)done;
+}
+
+int host_membarrier(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0 ? -errno : 0;
 }

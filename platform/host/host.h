@@ -34,6 +34,8 @@ int host_ioctl(int fd, unsigned long cmd, void *arg) MUST_CHECK;
 /* Blocks until one thing is ready; not restarted. */
 int host_eventfd(void) MUST_CHECK;
 void host_random(void *buf, size_t n);
+/* A memory barrier on every processor that runs anything: membarrier(2) MEMBARRIER_CMD_GLOBAL. Slow (milliseconds). */
+int host_membarrier(void) MUST_CHECK;
 
 /* One transfer on a stream that never sleeps although the description may be in blocking mode (it belongs
  * to others too): -EAGAIN when nothing can be moved now, -EOPNOTSUPP when the file cannot promise that. */
