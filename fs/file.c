@@ -169,9 +169,10 @@ ssize_t vfs_read(struct file *f, struct iov_iter *it, int64_t *pos)
 }
 
 /* The rules for regular files: appending, and how far a file may grow. */
-static int prepare_regular(struct file *f, struct inode *ino, struct iov_iter *it, int64_t *pos)
+static int prepare_regular(struct file *f, struct inode *ino, struct iov_iter *it, int64_t *pos,
+			   bool append)
 {
-	if (file_flags(f) & O_APPEND) {
+	if (append) {
 		struct fs_stat st;
 		int err = ino->ops->getattr(ino, &st);
 		if (err)
@@ -193,20 +194,21 @@ static int prepare_regular(struct file *f, struct inode *ino, struct iov_iter *i
 }
 
 /* One writer of a file at a time, so that an append cannot overwrite another. */
-static ssize_t write_regular(struct file *f, struct inode *ino, struct iov_iter *it, int64_t *pos)
+static ssize_t write_regular(struct file *f, struct inode *ino, struct iov_iter *it, int64_t *pos,
+			     bool append)
 {
 	if (it->count == 0)
 		return 0;
 	/* A file's position comes before its inode's write lock. */
 	mutex_lock_nested(&ino->write_mu);
-	ssize_t n = prepare_regular(f, ino, it, pos);
+	ssize_t n = prepare_regular(f, ino, it, pos, append);
 	if (n == 0)
 		n = f->ops->write(f, it, pos);
 	mutex_unlock(&ino->write_mu);
 	return n;
 }
 
-ssize_t vfs_write(struct file *f, struct iov_iter *it, int64_t *pos)
+ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool append)
 {
 	struct inode *ino = file_inode(f);
 	int64_t none = 0;
@@ -227,7 +229,7 @@ ssize_t vfs_write(struct file *f, struct iov_iter *it, int64_t *pos)
 	}
 	n = pos ? check_area(*pos, it->count) : 0;
 	if (n == 0 && seekable && ino && ino->type == S_IFREG)
-		n = write_regular(f, ino, it, pos);
+		n = write_regular(f, ino, it, pos, append);
 	else if (n == 0)
 		n = f->ops->write(f, it, pos ? pos : &none);
 	if (own)
@@ -237,4 +239,9 @@ ssize_t vfs_write(struct file *f, struct iov_iter *it, int64_t *pos)
 	if (n == -EPIPE && fs_hooks)
 		fs_hooks->signal_self(SIGPIPE);
 	return n;
+}
+
+ssize_t vfs_write(struct file *f, struct iov_iter *it, int64_t *pos)
+{
+	return vfs_write_append(f, it, pos, file_flags(f) & O_APPEND);
 }

@@ -51,3 +51,5 @@ int mount_pivot(struct path new_root, struct path put_old, struct path root) MUS
 bool path_is_under(struct path p, struct path root);
 /* Lines of /proc/PID/mounts and /proc/PID/mountinfo, as seen from root. */
 void mount_show(struct path root, struct fmt *out, bool mountinfo);
+/* A super block with this st_dev among the mounts of root's tree, referenced, or NULL (ustat(2)). */
+struct superblock *mount_find_dev(struct path root, uint64_t dev) MUST_CHECK;

@@ -184,3 +184,18 @@ void mount_show(struct path root, struct fmt *out, bool mountinfo)
 	mount_tree_unlock();
 	mem_free(buf);
 }
+
+struct superblock *mount_find_dev(struct path root, uint64_t dev)
+{
+	struct superblock *sb = NULL;
+	struct mount *top = root.mnt;
+
+	mount_tree_lock();
+	while (top->parent)
+		top = top->parent;
+	for (struct mount *m = top; m && !sb; m = mount_next(m, top))
+		if (m->sb->dev == dev)
+			sb = superblock_get(m->sb);
+	mount_tree_unlock();
+	return sb;
+}

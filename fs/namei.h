@@ -77,3 +77,5 @@ int vfs_access(struct path p, const struct cred *c, int mask) MUST_CHECK;
  * notifies watchers. */
 ssize_t vfs_read(struct file *f, struct iov_iter *it, int64_t *pos) MUST_CHECK;
 ssize_t vfs_write(struct file *f, struct iov_iter *it, int64_t *pos) MUST_CHECK;
+/* As vfs_write of a file opened with O_APPEND (RWF_APPEND), or as without it (RWF_NOAPPEND). */
+ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool append) MUST_CHECK;
