@@ -14,6 +14,7 @@
 #include "fs/lock_file.h"
 #include "fs/mount.h"
 #include "fs/namei.h"
+#include "fs/sock.h"
 
 #define RW_COUNT_MAX 0x7ffff000ul /* MAX_RW_COUNT of Linux */
 
@@ -236,7 +237,7 @@ ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool
 		mutex_unlock(&f->pos_mu);
 	if (n > 0)
 		fsnotify_file(f, IN_MODIFY);
-	if (n == -EPIPE && fs_hooks)
+	if (n == -EPIPE && fs_hooks && sock_raises_sigpipe(f))
 		fs_hooks->signal_self(SIGPIPE);
 	return n;
 }

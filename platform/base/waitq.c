@@ -128,7 +128,11 @@ void waitq_add(struct waitq *q, struct waiter *w)
 	w->q = q;
 	w->woken = false;
 	mutex_lock(&q->mu);
-	list_add_tail(&q->waiters, &w->link);
+	/* A wake ends at the first exclusive waiter, so the others must come before all of these. */
+	if (w->exclusive)
+		list_add_tail(&q->waiters, &w->link);
+	else
+		list_add(&q->waiters, &w->link);
 	mutex_unlock(&q->mu);
 }
 
