@@ -16,6 +16,10 @@
 /* The largest errno that a system call of the host's can give to user code. */
 #define MAX_USER_ERRNO 133
 
+/* How long a thread may take to come back when asked: far longer than any single call it may be in. */
+#define URGE_STEP_MS 500
+unsigned seccomp_urge_steps = 40;
+
 void as_kill(struct plat_as *as)
 {
 	int pid = atomic_load(&as->pid);
@@ -24,10 +28,25 @@ void as_kill(struct plat_as *as)
 		kill(pid, SIGKILL);
 }
 
+/* A step of waiting for a thread that was asked to come back: asks again, and gives up on it after a
+ * while. A guest can make its thread deaf (it can set the signal mask by jumping into our rt_sigreturn)
+ * or end it; its process must then go, lest the sentry thread never comes back either. */
+static void urge(struct plat_ctx *ctx, unsigned *steps)
+{
+	int pid = atomic_load(&ctx->as->pid);
+
+	if (pid <= 0 || !ctx->tid)
+		return;
+	if (syscall(SYS_tgkill, pid, ctx->tid, atomic_load(&ctx->running) ? STUB_KICK : 0) < 0 ||
+	    ++*steps >= seccomp_urge_steps)
+		as_kill(ctx->as);
+}
+
 int ctx_wait(struct plat_ctx *ctx, int ms)
 {
-	struct timespec step = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l };
+	struct timespec step = { .tv_nsec = (ms < 0 ? URGE_STEP_MS : ms) * 1000000l };
 	uint32_t *turn = &ctx->sh->turn;
+	unsigned steps = 0;
 
 	for (;;) {
 		uint32_t t = __atomic_load_n(turn, __ATOMIC_SEQ_CST);
@@ -35,8 +54,13 @@ int ctx_wait(struct plat_ctx *ctx, int ms)
 			return -ESRCH;
 		if (t == TURN_SENTRY)
 			return 0;
-		if (futex_wait(turn, t, ms < 0 ? NULL : &step) == -ETIMEDOUT)
+		/* interrupt() changes the word after it has set `kicked`, so we cannot miss it here. */
+		bool kicked = atomic_load(&ctx->kicked);
+		if (futex_wait(turn, t, ms < 0 && !kicked ? NULL : &step) != -ETIMEDOUT)
+			continue;
+		if (ms >= 0)
 			return -ETIMEDOUT;
+		urge(ctx, &steps);
 	}
 }
 

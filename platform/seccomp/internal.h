@@ -101,6 +101,7 @@ static inline struct stub_shared *slot_shared(uint32_t slot)
 }
 
 /* handover.c */
+extern unsigned seccomp_urge_steps; /* half seconds; tests make it short */
 /* Gives the turn to the stub thread and waits until it parks again. 0 or -ESRCH. */
 int ctx_ring(struct plat_ctx *ctx) MUST_CHECK;
 /* Waits until the stub thread parks. 0, -ESRCH when its process died, -ETIMEDOUT after ms (< 0: never). */

@@ -7,9 +7,9 @@
  * frame into the same slot; the stub thread says where, parks and rings; the sentry checks the place,
  * copies registers and siginfo once, and from then on uses its copy only.
  *
- * Limits: force_in/force_out obey page protections, since the sentry can open no /proc/PID/mem; a guest
- * that blocks the kick signal by jumping into our rt_sigprocmask can make one of its own threads deaf to
- * interrupt() until its process is killed; see also stub_calls.def.
+ * Limits: force_in/force_out obey page protections, since the sentry can open no /proc/PID/mem. A guest
+ * that makes one of its threads deaf to the kick, by jumping into our rt_sigreturn, gets its process killed
+ * some time after the next interrupt() (handover.c).
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -146,11 +146,17 @@ static bool enter(struct plat_ctx *ctx)
 
 static void sec_interrupt(struct plat_ctx *ctx)
 {
+	uint32_t expected = TURN_STUB;
+
 	/* Either we see `running`, or enter() sees `kicked`. A kick that comes too late stays pending in the
 	 * stub, where it is blocked, and makes one idle PLAT_INTERRUPT. */
 	atomic_store(&ctx->kicked, true);
 	if (atomic_load(&ctx->running))
 		syscall(SYS_tgkill, atomic_load(&ctx->as->pid), ctx->tid, STUB_KICK);
+	/* The sentry thread shall know that it waits for a kicked thread (ctx_wait). */
+	if (__atomic_compare_exchange_n(&ctx->sh->turn, &expected, TURN_KICKED, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		futex_wake(&ctx->sh->turn);
 }
 
 /* The wait itself, restarted when a stale kick ended it. */

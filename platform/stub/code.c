@@ -86,8 +86,8 @@ __asm__(
 "	mov	$1, %edx\n"
 "	mov	$202, %eax\n"
 "	syscall\n"
-"2:	cmpl	$" STR(TURN_STUB) ", " F(SH_TURN) "\n"
-"	je	stub_work\n"
+"2:	cmpl	$" STR(TURN_SENTRY) ", " F(SH_TURN) "\n"
+"	jne	stub_work\n"
 "	lea	" F(SH_TURN) ", %rdi\n"
 "	xor	%esi, %esi\n"                      /* FUTEX_WAIT */
 "	mov	$" STR(TURN_SENTRY) ", %edx\n"

@@ -44,6 +44,7 @@
 #define TURN_SENTRY 1 /* the stub thread is parked */
 #define TURN_STUB 2   /* the stub thread works or the guest runs */
 #define TURN_DEAD 3   /* written by the sentry when the process is gone */
+#define TURN_KICKED 4 /* as TURN_STUB, and the sentry wants the thread back soon */
 
 /* Values of `op`. */
 #define STUB_OP_RESUME 1
