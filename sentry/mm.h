@@ -67,6 +67,7 @@ struct mm {
 	size_t auxv_words;
 	int dumpable;              /* [a] prctl(PR_SET_DUMPABLE) */
 	uint64_t membarrier_state; /* [a] */
+	bool thp_disable;          /* [a] prctl(PR_SET_THP_DISABLE): remembered */
 	_Atomic uint64_t cpu_claimed_ns; /* [a] processor time of the stub that threads took with them: cputime.c */
 };
 

@@ -144,6 +144,8 @@ struct task {
 	uint64_t cpumask[16];       /* [tasks_mu] affinity, 1024 bits */
 	bool cpumask_set;           /* [tasks_mu] */
 	bool securebits_keep_caps;  /* [t] PR_SET_KEEPCAPS */
+	uint8_t mce_kill;           /* [t] PR_MCE_KILL: 0 default, else policy + 1 */
+	bool io_flusher;            /* [t] PR_SET_IO_FLUSHER: remembered */
 	uint64_t start_ns;          /* [I] mono */
 	uint64_t utime_ns, stime_ns; /* [a] */
 	int exit_code;              /* [tasks_mu] wait status of this thread */
