@@ -64,7 +64,8 @@ static void note(const char *what, uint64_t a, uint64_t b, int64_t c)
 {
 	if (!record.buf)
 		fmt_init_fixed(&record, record_buf, sizeof(record_buf));
-	fmt_printf(&record, "%s %#lx %#lx %ld\n", what, (unsigned long)a, (unsigned long)b, (long)c);
+	fmt_printf(&record, "%s %#lx %#lx %ld\n", what, (unsigned long)a, (unsigned long)b,
+		   (long)c);
 }
 
 void fake_push(const struct plat_event *ev, fake_step_fn *set, void *arg)
@@ -422,7 +423,8 @@ static uint8_t *find(struct plat_as *as, uint64_t addr, int prot, size_t *out_n)
 	return NULL;
 }
 
-static ssize_t copy(struct plat_as *as, void *in, const void *out, uint64_t addr, size_t n, int prot)
+static ssize_t copy(struct plat_as *as, void *in, const void *out, uint64_t addr, size_t n,
+		    int prot)
 {
 	size_t done = 0, room;
 
@@ -462,7 +464,8 @@ static ssize_t fake_force_out(struct plat_as *as, uint64_t addr, const void *src
 	return copy(as, NULL, src, addr, n, 0);
 }
 
-static int fake_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old, uint32_t new, uint32_t *seen)
+static int fake_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old, uint32_t new,
+			  uint32_t *seen)
 {
 	size_t room;
 	int err = -EFAULT;

@@ -1,7 +1,8 @@
 /*
- * Template of a platform: it compiles and refuses to start. Copy it to platform/NAME/, fill the functions
- * in the order in which they stand, add a row to platforms.def; the tests in tests/unit/platform_*_test.c
- * then run on it, and they are the acceptance test. platform.h has the contract of each function.
+ * Template of a platform: it compiles and refuses to start. Copy it to platform/NAME/, fill the
+ * functions in the order in which they stand, add a row to platforms.def; the tests in
+ * tests/unit/platform_*_test.c then run on it, and they are the acceptance test. platform.h has the
+ * contract of each function.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +56,8 @@ static int skeleton_as_new(struct plat_as **out_as, struct plat_ctx **out_ctx)
 	return -ENOSYS;
 }
 
-static int skeleton_as_fork(struct plat_ctx *caller, struct plat_as **out_as, struct plat_ctx **out_ctx)
+static int skeleton_as_fork(struct plat_ctx *caller, struct plat_as **out_as,
+			    struct plat_ctx **out_ctx)
 {
 	(void)caller;
 	(void)out_as;
@@ -104,8 +106,8 @@ static int skeleton_protect(struct plat_ctx *via, uint64_t addr, uint64_t size, 
 	return -ENOSYS;
 }
 
-static int skeleton_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size, uint64_t new_addr,
-			  uint64_t new_size, bool dontunmap)
+static int skeleton_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size,
+			  uint64_t new_addr, uint64_t new_size, bool dontunmap)
 {
 	(void)via;
 	(void)old_addr;
@@ -172,7 +174,8 @@ static int skeleton_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old,
 	return -EFAULT;
 }
 
-static long skeleton_futex(struct plat_ctx *ctx, const uint64_t args[6], const struct timespec *timeout)
+static long skeleton_futex(struct plat_ctx *ctx, const uint64_t args[6],
+			   const struct timespec *timeout)
 {
 	(void)ctx;
 	(void)args;

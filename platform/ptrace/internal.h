@@ -1,13 +1,14 @@
 /*
- * Inside the ptrace platform. Reading order: ptrace.c (the interface), tracer.c (what the tracing thread
- * does), space.c (birth and death).
+ * Inside the ptrace platform. Reading order: ptrace.c (the interface), tracer.c (what the tracing
+ * thread does), space.c (birth and death).
  *
- * The host lets only the thread that traces a stub make ptrace requests for it: the sentry's main thread.
- * Other threads put a struct request on a queue, signal the main thread and sleep. Functions named
- * tracer_* run on the main thread only and therefore need no lock among themselves; fields marked [T]
- * are theirs.
+ * The host lets only the thread that traces a stub make ptrace requests for it: the sentry's main
+ * thread. Other threads put a struct request on a queue, signal the main thread and sleep.
+ * Functions named tracer_* run on the main thread only and therefore need no lock among themselves;
+ * fields marked [T] are theirs.
  *
- * Field letters: [I] set before others see the object, [T] tracing thread, [a] atomic, [t] owner thread.
+ * Field letters: [I] set before others see the object, [T] tracing thread, [a] atomic, [t] owner
+ * thread.
  */
 #pragma once
 
@@ -21,7 +22,8 @@
 
 #define TID_BUCKETS 256
 
-/* A page area of our own in every stub, private to it: messages of recvmsg, timeouts, mincore bytes. */
+/* A page area of our own in every stub, private to it: messages of recvmsg, timeouts, mincore
+ * bytes. */
 #define SCRATCH STUB_SLOTS
 #define SCRATCH_SIZE STUB_SLOT_SIZE
 #define SCRATCH_VEC (SCRATCH + STUB_WINDOW_OFF)
@@ -46,20 +48,20 @@ struct plat_as {
 };
 
 struct plat_ctx {
-	struct plat_as *as;    /* [I] */
-	struct list link;      /* [T] in as->ctxs */
-	struct list tid_link;  /* [T] */
-	int tid;               /* [I] */
-	unsigned number;       /* [I] place of its timeout in the scratch area */
-	enum mode mode;        /* [T] */
-	bool gone;             /* [T] the host thread has ended */
-	bool ending;           /* [T] on our order */
-	uint32_t event;        /* futex word: 1 when a stop was reported */
-	struct regs regs;      /* [T] until event, then [t] */
-	struct plat_event ev;  /* the same */
-	long result;           /* the same; of a futex call */
-	atomic_bool running;   /* inside run() or futex() */
-	atomic_bool kicked;    /* interrupt() came */
+	struct plat_as *as;   /* [I] */
+	struct list link;     /* [T] in as->ctxs */
+	struct list tid_link; /* [T] */
+	int tid;              /* [I] */
+	unsigned number;      /* [I] place of its timeout in the scratch area */
+	enum mode mode;       /* [T] */
+	bool gone;            /* [T] the host thread has ended */
+	bool ending;          /* [T] on our order */
+	uint32_t event;       /* futex word: 1 when a stop was reported */
+	struct regs regs;     /* [T] until event, then [t] */
+	struct plat_event ev; /* the same */
+	long result;          /* the same; of a futex call */
+	atomic_bool running;  /* inside run() or futex() */
+	atomic_bool kicked;   /* interrupt() came */
 };
 
 /* Arguments of one request; which fields count depends on fn. */
@@ -80,14 +82,14 @@ struct request {
 };
 
 struct ptrace_state {
-	struct mutex mu;          /* RANK_PLATFORM */
-	struct list queue;        /* [mu] */
-	int main_pid, main_tid;   /* [I] */
-	int sock;                 /* [I] our end of the channel for descriptors */
-	struct plat_info info;    /* [I] */
-	struct plat_ctx *zygote;  /* [I] */
-	int stub_group;           /* [I] process group of all stubs */
-	int early_tid;            /* [T] a thread that stopped before we knew it */
+	struct mutex mu;               /* RANK_PLATFORM */
+	struct list queue;             /* [mu] */
+	int main_pid, main_tid;        /* [I] */
+	int sock;                      /* [I] our end of the channel for descriptors */
+	struct plat_info info;         /* [I] */
+	struct plat_ctx *zygote;       /* [I] */
+	int stub_group;                /* [I] process group of all stubs */
+	int early_tid;                 /* [T] a thread that stopped before we knew it */
 	struct list tids[TID_BUCKETS]; /* [T] */
 };
 

@@ -1,11 +1,11 @@
 /*
- * Platform "ptrace": guest code runs in a stub that the sentry's main thread traces. Every system call
- * stops under PTRACE_SYSEMU and is skipped; mappings, forks and futex calls are injected. Slow (several
- * context switches through one thread per event), but it needs nothing beyond ptrace and shares no memory
- * with the stub: the oracle for the other platforms.
+ * Platform "ptrace": guest code runs in a stub that the sentry's main thread traces. Every system
+ * call stops under PTRACE_SYSEMU and is skipped; mappings, forks and futex calls are injected. Slow
+ * (several context switches through one thread per event), but it needs nothing beyond ptrace and
+ * shares no memory with the stub: the oracle for the other platforms.
  *
- * Limits: a fault's hardware error code is guessed (bit 1, "write", is never set); the time page calls of
- * the vsyscall page are answered by the host without an event.
+ * Limits: a fault's hardware error code is guessed (bit 1, "write", is never set); the time page
+ * calls of the vsyscall page are answered by the host without an event.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -59,7 +59,8 @@ static void pt_main_request(void)
 		if (!rq)
 			return;
 		rq->result = rq->fn(rq);
-		/* The requester's stack may be gone right after this store; the wake is by address only. */
+		/* The requester's stack may be gone right after this store; the wake is by address
+		 * only. */
 		uint32_t *done = &rq->done;
 		__atomic_store_n(done, 1, __ATOMIC_SEQ_CST);
 		futex_wake(done);
@@ -83,7 +84,8 @@ static int pt_probe(char *why, size_t why_size)
 	    ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL) < 0) {
 		err = -EPERM;
 		snprintf(why, why_size,
-			 "tracing a child process is not permitted (kernel.yama.ptrace_scope 3, or the "
+			 "tracing a child process is not permitted (kernel.yama.ptrace_scope 3, or "
+			 "the "
 			 "container forbids ptrace)");
 	}
 	if (!WIFEXITED(status) && !WIFSIGNALED(status)) {
@@ -122,7 +124,9 @@ static int pt_as_new(struct plat_as **out_as, struct plat_ctx **out_ctx)
 
 static int pt_as_fork(struct plat_ctx *caller, struct plat_as **out_as, struct plat_ctx **out_ctx)
 {
-	struct request rq = { .fn = tspace_fork, .ctx = caller, .out_as = out_as, .out_ctx = out_ctx };
+	struct request rq = {
+		.fn = tspace_fork, .ctx = caller, .out_as = out_as, .out_ctx = out_ctx
+	};
 
 	return (int)request_do(&rq);
 }
@@ -148,11 +152,12 @@ static void pt_as_free(struct plat_as *as)
 	request_do(&rq);
 }
 
-static long call(struct plat_ctx *via, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
-		 uint64_t a4)
+static long call(struct plat_ctx *via, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		 uint64_t a3, uint64_t a4)
 {
-	struct request rq = { .fn = tracer_plain_call, .ctx = via, .nr = nr,
-			      .args = { a0, a1, a2, a3, a4, 0 } };
+	struct request rq = {
+		.fn = tracer_plain_call, .ctx = via, .nr = nr, .args = { a0, a1, a2, a3, a4, 0 }
+	};
 
 	return request_do(&rq);
 }
@@ -186,7 +191,8 @@ static int pt_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size, 
 {
 	uint64_t flags = stub_remap_flags(old_addr, new_addr, dontunmap);
 
-	if (!stub_range_ok(old_addr, old_size ? old_size : PAGE_SIZE) || !stub_range_ok(new_addr, new_size))
+	if (!stub_range_ok(old_addr, old_size ? old_size : PAGE_SIZE) ||
+	    !stub_range_ok(new_addr, new_size))
 		return -EINVAL;
 	long r = call(via, SYS_mremap, old_addr, old_size, new_size, flags, flags ? new_addr : 0);
 	return r == (long)new_addr ? 0 : r < 0 ? (int)r : -ESRCH;
@@ -217,7 +223,9 @@ static int pt_resident(struct plat_ctx *via, uint64_t addr, uint64_t size, uint8
 		return -EINVAL;
 	for (uint64_t pages = size / PAGE_SIZE; pages > 0;) {
 		uint64_t n = MIN(pages, STUB_WINDOW_SIZE);
-		struct request rq = { .fn = call_mincore, .ctx = via, .buf = vec,
+		struct request rq = { .fn = call_mincore,
+				      .ctx = via,
+				      .buf = vec,
 				      .args = { addr, n * PAGE_SIZE, SCRATCH_VEC } };
 		long err = request_do(&rq);
 		if (err)
@@ -264,7 +272,8 @@ static ssize_t pt_force_out(struct plat_as *as, uint64_t addr, const void *src, 
 	return request_do(&rq);
 }
 
-static int pt_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old, uint32_t new, uint32_t *seen)
+static int pt_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old, uint32_t new,
+			uint32_t *seen)
 {
 	struct request rq = { .fn = tracer_cmpxchg, .ctx = via, .args = { addr, old, new } };
 

@@ -1,7 +1,7 @@
 /*
- * Birth and death of traced address spaces. New processes and threads are made by injected clone calls;
- * PTRACE_O_TRACEFORK and TRACECLONE have the kernel trace them from their first instruction, and
- * PTRACE_O_EXITKILL ends them all with the sentry. Everything here runs on the tracing thread.
+ * Birth and death of traced address spaces. New processes and threads are made by injected clone
+ * calls; PTRACE_O_TRACEFORK and TRACECLONE have the kernel trace them from their first instruction,
+ * and PTRACE_O_EXITKILL ends them all with the sentry. Everything here runs on the tracing thread.
  *
  * The first thread of a process is kept while others live, as on the seccomp platform.
  */
@@ -233,8 +233,12 @@ long tspace_as_free(struct request *rq)
 static int prepare_zygote(struct plat_ctx *ctx)
 {
 	uint64_t unmap[6] = { boot_temp_addr(), BOOT_TEMP_SIZE };
-	uint64_t scratch[6] = { SCRATCH, SCRATCH_SIZE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0 };
+	uint64_t scratch[6] = { SCRATCH,
+				SCRATCH_SIZE,
+				PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				(uint64_t)-1,
+				0 };
 	void *image;
 
 	if (tracer_call(ctx, SYS_munmap, unmap) != 0 ||

@@ -1,10 +1,11 @@
 /*
- * The tracing thread's work. Between requests every thread of a stub is stopped, or it runs guest code
- * under PTRACE_SYSEMU (which skips each system call and stops), or it sleeps in an injected futex call.
+ * The tracing thread's work. Between requests every thread of a stub is stopped, or it runs guest
+ * code under PTRACE_SYSEMU (which skips each system call and stops), or it sleeps in an injected
+ * futex call.
  *
- * Injection: registers are set so that the thread executes "syscall; int3" in our code page; the next
- * SIGTRAP stop brings the result. The guest's registers need no saving: run() loads all of them. A stale
- * kick that stops the thread in between is swallowed.
+ * Injection: registers are set so that the thread executes "syscall; int3" in our code page; the
+ * next SIGTRAP stop brings the result. The guest's registers need no saving: run() loads all of
+ * them. A stale kick that stops the thread in between is swallowed.
  */
 #include <elf.h>
 #include <errno.h>
@@ -46,8 +47,8 @@ int tracer_wait(struct plat_ctx *ctx)
 {
 	int status;
 
-	/* All stubs are one process group. Others' events are served too: the end of a process is only
-	 * told when all its threads have been waited for. */
+	/* All stubs are one process group. Others' events are served too: the end of a process is
+	 * only told when all its threads have been waited for. */
 	while (!ctx->gone) {
 		pid_t tid = waitpid(-pt.stub_group, &status, __WALL);
 		if (tid == ctx->tid && WIFSTOPPED(status))
@@ -101,7 +102,8 @@ int tracer_resume(struct plat_ctx *ctx, const struct regs *regs, int how)
 
 struct regs tracer_blob_regs(const uint8_t *part)
 {
-	return (struct regs){ .rip = stub_code_addr(part), .rsp = SCRATCH + SCRATCH_SIZE - 64,
+	return (struct regs){ .rip = stub_code_addr(part),
+			      .rsp = SCRATCH + SCRATCH_SIZE - 64,
 			      .eflags = 0x202 };
 }
 
@@ -184,7 +186,8 @@ static bool describe(struct plat_ctx *ctx, int signo)
 		return false;
 	}
 	ctx->regs.orig_rax = (uint64_t)-1;
-	/* The hardware's error code is not to be had; what it tells apart most can be told without. */
+	/* The hardware's error code is not to be had; what it tells apart most can be told without.
+	 */
 	if (signo == SIGSEGV && si.si_code > 0 && si.si_code != SI_KERNEL) {
 		ctx->ev.trapno = 14;
 		ctx->ev.err = 4u | (si.si_code == SEGV_ACCERR) |
@@ -214,7 +217,8 @@ bool tracer_event(int tid, int status)
 	struct plat_ctx *ctx = tracer_find(tid);
 
 	if (!ctx) {
-		/* A thread being born may stop before its parent tells of it; one at a time is born. */
+		/* A thread being born may stop before its parent tells of it; one at a time is
+		 * born. */
 		if (WIFSTOPPED(status))
 			pt.early_tid = tid;
 		return false;
@@ -258,7 +262,8 @@ int tracer_get_fp(struct plat_ctx *ctx, void *image)
 
 int tracer_set_fp(struct plat_ctx *ctx, const void *image)
 {
-	/* The host wants the largest image it knows, with features that this one lacks left at rest. */
+	/* The host wants the largest image it knows, with features that this one lacks left at
+	 * rest. */
 	uint8_t buf[FP_BUF_SIZE] = { 0 };
 	struct iovec iov = { .iov_base = buf, .iov_len = sizeof(buf) };
 
@@ -303,7 +308,8 @@ long tracer_futex(struct request *rq)
 	struct plat_ctx *ctx = rq->ctx;
 
 	if (rq->buf) {
-		uint64_t at = SCRATCH_TIMES + ctx->number % SCRATCH_TIMES_COUNT * sizeof(struct timespec);
+		uint64_t at =
+			SCRATCH_TIMES + ctx->number % SCRATCH_TIMES_COUNT * sizeof(struct timespec);
 		if (scratch_io(ctx, at, rq->buf, sizeof(struct timespec), true))
 			return -ESRCH;
 		rq->args[3] = at;
@@ -353,7 +359,8 @@ static long receive_fd(struct plat_ctx *ctx, int fd)
 		return r < 0 ? r : -EIO;
 	if (scratch_io(ctx, SCRATCH, &m, sizeof(m), false))
 		return -ESRCH;
-	if (m.control.head.cmsg_type != SCM_RIGHTS || m.control.head.cmsg_len != CMSG_LEN(sizeof(int)))
+	if (m.control.head.cmsg_type != SCM_RIGHTS ||
+	    m.control.head.cmsg_len != CMSG_LEN(sizeof(int)))
 		return -EMFILE;
 	memcpy(&number, CMSG_DATA(&m.control.head), sizeof(number));
 	return number;
@@ -367,8 +374,9 @@ long tracer_map(struct request *rq)
 
 	if (!anon && fd < 0)
 		return fd;
-	uint64_t args[6] = { m->addr, m->size, (uint64_t)m->prot, stub_map_flags(m->flags), (uint64_t)fd,
-			     anon ? 0 : m->off };
+	uint64_t args[6] = { m->addr,           m->size,
+			     (uint64_t)m->prot, stub_map_flags(m->flags),
+			     (uint64_t)fd,      anon ? 0 : m->off };
 	long r = tracer_call(rq->ctx, SYS_mmap, args);
 	if (!anon) {
 		uint64_t close_args[6] = { (uint64_t)fd };

@@ -6,8 +6,8 @@
  *	number in stub_calls.def                 -> its policy
  *	else                                     -> KILL_PROCESS
  *
- * seccomp_data.instruction_pointer is the address after the syscall instruction, which in our code is
- * never the end of the page.
+ * seccomp_data.instruction_pointer is the address after the syscall instruction, which in our code
+ *is never the end of the page.
  */
 #include "platform/seccomp/filter.h"
 
@@ -56,8 +56,8 @@ static void ret_kill(struct filter *f)
 	ret(f, SECCOMP_RET_KILL_PROCESS);
 }
 
-/* Goes on when argument a, plus argument b unless b < 0, stays below STUB_BASE as an exact 64-bit sum
- * (equal is allowed for the sum, not for a alone); else returns `action`. */
+/* Goes on when argument a, plus argument b unless b < 0, stays below STUB_BASE as an exact 64-bit
+ * sum (equal is allowed for the sum, not for a alone); else returns `action`. */
 static void require_below(struct filter *f, unsigned a, int b, uint32_t action)
 {
 	unsigned ub = b < 0 ? a : (unsigned)b;
@@ -167,7 +167,8 @@ static void policy_MADVISE(struct filter *f)
 	put(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, MADV_DONTFORK);
 	ret(f, SECCOMP_RET_ALLOW);
 	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
-		put(f, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(ARRAY_SIZE(harmless) - i), 0, harmless[i]);
+		put(f, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(ARRAY_SIZE(harmless) - i), 0,
+		    harmless[i]);
 	ret_kill(f);
 	require_below(f, 0, 1, SECCOMP_RET_KILL_PROCESS);
 	ret(f, SECCOMP_RET_ALLOW);
@@ -192,7 +193,8 @@ static void row(struct filter *f, uint32_t nr, void (*policy)(struct filter *f))
 	put(f, BPF_JMP | BPF_JA, 0, 0, 0);
 	policy(f);
 	f->code[at + 1].k = (uint32_t)(f->len - at - 2);
-	/* The policy clobbers A only on ways that return; the next row compares the number again. */
+	/* The policy clobbers A only on ways that return; the next row compares the number again.
+	 */
 }
 
 void filter_build(struct filter *f)

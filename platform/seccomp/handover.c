@@ -1,10 +1,10 @@
 /*
  * Talking to a stub thread: the turn word, ordered calls, orders for the notifier.
  *
- * Both sides sleep on `turn`. The stub side may write anything there at any time; the sentry's loop only
- * ends when it reads TURN_SENTRY or the process is dead, and sleeps on whatever other value it read, so
- * a hostile value costs at most the hostile guest's own time. When a process has been reaped nobody but
- * the sentry writes its slots, and TURN_DEAD stays.
+ * Both sides sleep on `turn`. The stub side may write anything there at any time; the sentry's loop
+ * only ends when it reads TURN_SENTRY or the process is dead, and sleeps on whatever other value it
+ * read, so a hostile value costs at most the hostile guest's own time. When a process has been
+ * reaped nobody but the sentry writes its slots, and TURN_DEAD stays.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +16,8 @@
 /* The largest errno that a system call of the host's can give to user code. */
 #define MAX_USER_ERRNO 133
 
-/* How long a thread may take to come back when asked: far longer than any single call it may be in. */
+/* How long a thread may take to come back when asked: far longer than any single call it may be in.
+ */
 #define URGE_STEP_MS 500
 unsigned seccomp_urge_steps = 40;
 
@@ -28,9 +29,10 @@ void as_kill(struct plat_as *as)
 		kill(pid, SIGKILL);
 }
 
-/* A step of waiting for a thread that was asked to come back: asks again, and gives up on it after a
- * while. A guest can make its thread deaf (it can set the signal mask by jumping into our rt_sigreturn)
- * or end it; its process must then go, lest the sentry thread never comes back either. */
+/* A step of waiting for a thread that was asked to come back: asks again, and gives up on it after
+ * a while. A guest can make its thread deaf (it can set the signal mask by jumping into our
+ * rt_sigreturn) or end it; its process must then go, lest the sentry thread never comes back
+ * either. */
 static void urge(struct plat_ctx *ctx, unsigned *steps)
 {
 	int pid = atomic_load(&ctx->as->pid);
@@ -54,7 +56,8 @@ int ctx_wait(struct plat_ctx *ctx, int ms)
 			return -ESRCH;
 		if (t == TURN_SENTRY)
 			return 0;
-		/* interrupt() changes the word after it has set `kicked`, so we cannot miss it here. */
+		/* interrupt() changes the word after it has set `kicked`, so we cannot miss it
+		 * here. */
 		bool kicked = atomic_load(&ctx->kicked);
 		if (futex_wait(turn, t, ms < 0 && !kicked ? NULL : &step) != -ETIMEDOUT)
 			continue;
@@ -66,8 +69,8 @@ int ctx_wait(struct plat_ctx *ctx, int ms)
 
 int ctx_ring(struct plat_ctx *ctx)
 {
-	/* Should the process die right now: child_event() sets `dead` before it writes TURN_DEAD, and we
-	 * read `dead` after writing the turn, so one of us sees the other. */
+	/* Should the process die right now: child_event() sets `dead` before it writes TURN_DEAD,
+	 * and we read `dead` after writing the turn, so one of us sees the other. */
 	__atomic_store_n(&ctx->sh->turn, TURN_STUB, __ATOMIC_SEQ_CST);
 	futex_wake(&ctx->sh->turn);
 	return ctx_wait(ctx, -1);
@@ -103,7 +106,8 @@ bool ctx_orders_end(struct plat_ctx *ctx, int *out_err)
 	return all;
 }
 
-int64_t ctx_calls(struct plat_ctx *ctx, struct stub_command *list, unsigned count, unsigned *out_done)
+int64_t ctx_calls(struct plat_ctx *ctx, struct stub_command *list, unsigned count,
+		  unsigned *out_done)
 {
 	struct stub_shared *sh = ctx->sh;
 	int64_t result = 0;
@@ -130,8 +134,8 @@ int64_t ctx_calls(struct plat_ctx *ctx, struct stub_command *list, unsigned coun
 	return result;
 }
 
-int64_t ctx_call(struct plat_ctx *ctx, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
-		 uint64_t a4, uint64_t a5)
+int64_t ctx_call(struct plat_ctx *ctx, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2,
+		 uint64_t a3, uint64_t a4, uint64_t a5)
 {
 	struct stub_command c = { .nr = nr, .args = { a0, a1, a2, a3, a4, a5 } };
 	unsigned done;

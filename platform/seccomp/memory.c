@@ -1,7 +1,8 @@
 /*
- * Mapping calls: each is ordered from the parked thread `via`. The filter lets stub code map anonymous
- * memory and unmap on its own; a descriptor is lent through the notifier for one mmap. What the stub says
- * about success is the guest's claim, which harms nobody but the guest when it is a lie.
+ * Mapping calls: each is ordered from the parked thread `via`. The filter lets stub code map
+ * anonymous memory and unmap on its own; a descriptor is lent through the notifier for one mmap.
+ * What the stub says about success is the guest's claim, which harms nobody but the guest when it
+ * is a lie.
  */
 #include <errno.h>
 #include <string.h>
@@ -54,8 +55,8 @@ int memory_map(struct plat_ctx *via, const struct plat_map *m)
 		return -EINVAL;
 	struct stub_command map = {
 		.nr = SYS_mmap,
-		.args = { m->addr, m->size, (uint64_t)m->prot, stub_map_flags(m->flags), anon ? (uint64_t)-1 : STUB_FD,
-			  anon ? 0 : m->off },
+		.args = { m->addr, m->size, (uint64_t)m->prot, stub_map_flags(m->flags),
+			  anon ? (uint64_t)-1 : STUB_FD, anon ? 0 : m->off },
 	};
 	unsigned done;
 
@@ -112,7 +113,8 @@ int memory_resident(struct plat_ctx *via, uint64_t addr, uint64_t size, uint8_t 
 		return -EINVAL;
 	for (uint64_t pages = size / PAGE_SIZE; pages > 0;) {
 		uint64_t n = MIN(pages, STUB_WINDOW_SIZE);
-		int err = plain(via, ctx_call(via, SYS_mincore, addr, n * PAGE_SIZE, there, 0, 0, 0));
+		int err =
+			plain(via, ctx_call(via, SYS_mincore, addr, n * PAGE_SIZE, there, 0, 0, 0));
 		if (err)
 			return err;
 		memcpy(vec, window, n);

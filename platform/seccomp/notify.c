@@ -1,11 +1,11 @@
 /*
  * The notifier: one thread that answers what stubs ask by seccomp user notification.
  *
- * The kernel tells which thread asks (its tid) and with which registers, which cannot change until the
- * answer; nothing is read from memory. A call passes only when the sentry ordered exactly it from
- * exactly that thread, once. A new process, whose pid the sentry does not know yet, announces itself with
- * prctl(PR_SET_PDEATHSIG, SIGKILL, cookie): it passes when the cookie is that of a context being born
- * and the asker is a child of ours that is nobody else. Anything else is killed.
+ * The kernel tells which thread asks (its tid) and with which registers, which cannot change until
+ * the answer; nothing is read from memory. A call passes only when the sentry ordered exactly it
+ * from exactly that thread, once. A new process, whose pid the sentry does not know yet, announces
+ * itself with prctl(PR_SET_PDEATHSIG, SIGKILL, cookie): it passes when the cookie is that of a
+ * context being born and the asker is a child of ours that is nobody else. Anything else is killed.
  */
 #include <errno.h>
 #include <linux/seccomp.h>

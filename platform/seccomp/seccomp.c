@@ -1,15 +1,16 @@
 /*
  * Platform "seccomp": guest code runs natively in a stub process; every system call it makes is
- * turned into SIGSYS by the stub's filter, and the signal handler in the stub hands over to the sentry.
+ * turned into SIGSYS by the stub's filter, and the signal handler in the stub hands over to the
+ * sentry.
  *
  * run(): the registers go into the signal frame that lies in the thread's slot, the stub does
- * rt_sigreturn, the guest runs. The next signal (SIGSYS, a fault, the kick) makes the kernel write a new
- * frame into the same slot; the stub thread says where, parks and rings; the sentry checks the place,
- * copies registers and siginfo once, and from then on uses its copy only.
+ * rt_sigreturn, the guest runs. The next signal (SIGSYS, a fault, the kick) makes the kernel write
+ * a new frame into the same slot; the stub thread says where, parks and rings; the sentry checks
+ * the place, copies registers and siginfo once, and from then on uses its copy only.
  *
- * Limits: force_in/force_out obey page protections, since the sentry can open no /proc/PID/mem. A guest
- * that makes one of its threads deaf to the kick, by jumping into our rt_sigreturn, gets its process killed
- * some time after the next interrupt() (handover.c).
+ * Limits: force_in/force_out obey page protections, since the sentry can open no /proc/PID/mem. A
+ * guest that makes one of its threads deaf to the kick, by jumping into our rt_sigreturn, gets its
+ * process killed some time after the next interrupt() (handover.c).
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -36,7 +37,8 @@ static int probe_filter(char *why, size_t why_size)
 
 	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
 		if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &actions[i]) < 0) {
-			snprintf(why, why_size, "the kernel lacks seccomp filters with user notification");
+			snprintf(why, why_size,
+				 "the kernel lacks seccomp filters with user notification");
 			return -ENOTSUP;
 		}
 	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -68,7 +70,8 @@ static int probe_memory(char *why, size_t why_size)
 	if (err)
 		snprintf(why, why_size,
 			 "reading the memory of a child process is not permitted (%s): "
-			 "kernel.yama.ptrace_scope is 2 or 3, or the container forbids process_vm_readv",
+			 "kernel.yama.ptrace_scope is 2 or 3, or the container forbids "
+			 "process_vm_readv",
 			 strerror(-err));
 	return err;
 }
@@ -118,7 +121,8 @@ static ssize_t sec_copy_out(struct plat_as *as, uint64_t addr, const void *src, 
 	return atomic_load(&as->dead) ? -ESRCH : stub_copy_out(atomic_load(&as->pid), addr, src, n);
 }
 
-static int sec_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old, uint32_t new, uint32_t *seen)
+static int sec_cmpxchg32(struct plat_ctx *via, uint64_t addr, uint32_t old, uint32_t new,
+			 uint32_t *seen)
 {
 	struct stub_shared *sh = via->sh;
 
@@ -148,19 +152,20 @@ static void sec_interrupt(struct plat_ctx *ctx)
 {
 	uint32_t expected = TURN_STUB;
 
-	/* Either we see `running`, or enter() sees `kicked`. A kick that comes too late stays pending in the
-	 * stub, where it is blocked, and makes one idle PLAT_INTERRUPT. */
+	/* Either we see `running`, or enter() sees `kicked`. A kick that comes too late stays
+	 * pending in the stub, where it is blocked, and makes one idle PLAT_INTERRUPT. */
 	atomic_store(&ctx->kicked, true);
 	if (atomic_load(&ctx->running))
 		syscall(SYS_tgkill, atomic_load(&ctx->as->pid), ctx->tid, STUB_KICK);
 	/* The sentry thread shall know that it waits for a kicked thread (ctx_wait). */
-	if (__atomic_compare_exchange_n(&ctx->sh->turn, &expected, TURN_KICKED, false, __ATOMIC_SEQ_CST,
-					__ATOMIC_SEQ_CST))
+	if (__atomic_compare_exchange_n(&ctx->sh->turn, &expected, TURN_KICKED, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		futex_wake(&ctx->sh->turn);
 }
 
 /* The wait itself, restarted when a stale kick ended it. */
-static long futex_sleep(struct plat_ctx *ctx, const uint64_t args[6], const struct timespec *timeout)
+static long futex_sleep(struct plat_ctx *ctx, const uint64_t args[6],
+			const struct timespec *timeout)
 {
 	struct stub_shared *sh = ctx->sh;
 
@@ -200,7 +205,8 @@ static long sec_futex(struct plat_ctx *ctx, const uint64_t args[6], const struct
 }
 
 /* Is [addr, addr + size) inside the signal stack of the slot? Gives the offset in the slot. */
-static bool in_stack(const struct plat_ctx *ctx, uint64_t addr, size_t size, uint64_t align, uint32_t *out_off)
+static bool in_stack(const struct plat_ctx *ctx, uint64_t addr, size_t size, uint64_t align,
+		     uint32_t *out_off)
 {
 	uint64_t off = addr - stub_slot_addr(ctx->slot);
 

@@ -2,9 +2,9 @@
  * Slots: the memory that the sentry shares with stub threads (platform/stub/layout.h). One memfd;
  * slot i has the same index in the memfd and in every stub.
  *
- * A slot belongs to the address space in which it was first mapped until that process has been reaped, so
- * no stub ever holds a mapping of a slot that is another's. Inside one address space a slot is used again
- * for a later thread, once the kernel has cleared the earlier thread's tid word.
+ * A slot belongs to the address space in which it was first mapped until that process has been
+ * reaped, so no stub ever holds a mapping of a slot that is another's. Inside one address space a
+ * slot is used again for a later thread, once the kernel has cleared the earlier thread's tid word.
  */
 #include <errno.h>
 #include <linux/limits.h>
@@ -32,7 +32,8 @@ int slots_init(void)
 	int err = host_ftruncate(sec.slots_fd, size);
 	if (err)
 		return err;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, sec.slots_fd, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, sec.slots_fd,
+		       0);
 	if (p == MAP_FAILED)
 		return -errno;
 	madvise(p, size, MADV_DONTFORK);
@@ -65,7 +66,8 @@ void slots_release(uint32_t *list)
 	*list = SLOT_NONE;
 	while (slot != SLOT_NONE) {
 		uint32_t next = owned_next[slot];
-		/* Gives the pages back and zeroes them for the next owner, who must not read this one's. */
+		/* Gives the pages back and zeroes them for the next owner, who must not read this
+		 * one's. */
 		if (madvise(slot_shared(slot), STUB_SLOT_SIZE, MADV_REMOVE) < 0)
 			memset(slot_shared(slot), 0, STUB_SLOT_SIZE);
 		mutex_lock(&mu);

@@ -1,13 +1,14 @@
 /*
  * Birth and death of address spaces and contexts.
  *
- * fork, in one ordered sequence of the parent thread: map the child's slot (notified, so that the memfd
- * is lent for that call only), clone with CLONE_PARENT onto the frame that the sentry made in that slot,
- * unmap the slot again. All other slots are MADV_DONTFORK, so the child has its own slot and no other.
- * The child announces itself (notify.c), checks that the sentry lives, and parks.
+ * fork, in one ordered sequence of the parent thread: map the child's slot (notified, so that the
+ * memfd is lent for that call only), clone with CLONE_PARENT onto the frame that the sentry made in
+ * that slot, unmap the slot again. All other slots are MADV_DONTFORK, so the child has its own slot
+ * and no other. The child announces itself (notify.c), checks that the sentry lives, and parks.
  *
- * The first thread of a process never exits while others live: the host kernel would take the memory
- * of a process whose leader is gone as gone for process_vm_readv. It stays parked and serves the next clone.
+ * The first thread of a process never exits while others live: the host kernel would take the
+ * memory of a process whose leader is gone as gone for process_vm_readv. It stays parked and serves
+ * the next clone.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -171,7 +172,8 @@ static uint64_t tid_addr(const struct plat_ctx *ctx)
 /* Makes the parent drop the slot of a child that was not born. */
 static void unmap_slot(struct plat_ctx *parent, uint32_t slot)
 {
-	struct stub_command c = command(SYS_munmap, stub_slot_addr(slot), STUB_SLOT_SIZE, 0, 0, 0, 0);
+	struct stub_command c =
+		command(SYS_munmap, stub_slot_addr(slot), STUB_SLOT_SIZE, 0, 0, 0, 0);
 	unsigned done;
 	int err;
 
@@ -181,15 +183,16 @@ static void unmap_slot(struct plat_ctx *parent, uint32_t slot)
 		as_kill(parent->as);
 }
 
-/* The ordered sequence in the parent. 0 and the child's pid as claimed, else -errno; *out_mapped tells
- * whether the parent may still have the child's slot. parent->as->mu held. */
-static int order_fork(struct plat_ctx *parent, struct plat_ctx *child, int *out_pid, bool *out_mapped)
+/* The ordered sequence in the parent. 0 and the child's pid as claimed, else -errno; *out_mapped
+ * tells whether the parent may still have the child's slot. parent->as->mu held. */
+static int order_fork(struct plat_ctx *parent, struct plat_ctx *child, int *out_pid,
+		      bool *out_mapped)
 {
 	struct stub_command list[4] = {
 		map_slot(child->slot),
 		command(SYS_close, STUB_FD, 0, 0, 0, 0, 0),
-		command(SYS_clone, CLONE_PARENT | CLONE_CHILD_CLEARTID | SIGCHLD, frame_sp(child), 0,
-			tid_addr(child), (uint64_t)sec.own_pid, child->cookie),
+		command(SYS_clone, CLONE_PARENT | CLONE_CHILD_CLEARTID | SIGCHLD, frame_sp(child),
+			0, tid_addr(child), (uint64_t)sec.own_pid, child->cookie),
 		command(SYS_munmap, stub_slot_addr(child->slot), STUB_SLOT_SIZE, 0, 0, 0, 0),
 	};
 	unsigned done;
@@ -222,7 +225,8 @@ static int order_fork(struct plat_ctx *parent, struct plat_ctx *child, int *out_
 }
 
 /* parent->as->mu held. fp_from: whose FP state the child gets, NULL for a fresh one. */
-static int fork_locked(struct plat_ctx *parent, struct plat_ctx *child, const struct plat_ctx *fp_from)
+static int fork_locked(struct plat_ctx *parent, struct plat_ctx *child,
+		       const struct plat_ctx *fp_from)
 {
 	bool mapped;
 	int pid;
@@ -244,8 +248,8 @@ static int fork_locked(struct plat_ctx *parent, struct plat_ctx *child, const st
 	return err;
 }
 
-static int fork_from(struct plat_ctx *parent, const struct plat_ctx *fp_from, struct plat_as **out_as,
-		     struct plat_ctx **out_ctx)
+static int fork_from(struct plat_ctx *parent, const struct plat_ctx *fp_from,
+		     struct plat_as **out_as, struct plat_ctx **out_ctx)
 {
 	uint32_t slot = slot_alloc();
 	struct plat_as *as = as_alloc();
@@ -335,7 +339,8 @@ static int order_thread(struct plat_ctx *caller, struct plat_ctx *ctx, bool map,
 		as_kill(caller->as);
 		return -ESRCH;
 	}
-	if (map && done == 0 && err == 0 && ctx_call(caller, SYS_close, STUB_FD, 0, 0, 0, 0, 0) != 0)
+	if (map && done == 0 && err == 0 &&
+	    ctx_call(caller, SYS_close, STUB_FD, 0, 0, 0, 0, 0) != 0)
 		as_kill(caller->as);
 	return (int)r;
 }
@@ -466,7 +471,8 @@ bool space_child_event(int pid, int status)
 	bool freed = as->freed;
 	mutex_unlock(&sec.mu);
 	if (as == sec.zygote)
-		log_warn("the stub zygote was killed (status %#x); no new program can start", status);
+		log_warn("the stub zygote was killed (status %#x); no new program can start",
+			 status);
 	if (freed)
 		as_destroy(as);
 	return true;

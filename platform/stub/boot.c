@@ -1,12 +1,13 @@
 /*
  * Birth of the first stub: see boot.h.
  *
- * The child of fork() is a copy of the sentry, whose image, heap, stack or vDSO may lie anywhere, also
- * where the stub's own parts shall be. So the work is done in three steps:
+ * The child of fork() is a copy of the sentry, whose image, heap, stack or vDSO may lie anywhere,
+ * also where the stub's own parts shall be. So the work is done in three steps:
  *  1. ordinary C code: settle signals, limits, descriptors; make a temporary area at a low address
  *     with two copies of our code, slot 0 and a list of system calls; move the vDSO there;
- *  2. stub_boot, running in the first copy without any stack, goes through the list: unmap everything
- *     else, move the second copy, the slot and the vDSO to their final places, install the filter;
+ *  2. stub_boot, running in the first copy without any stack, goes through the list: unmap
+ * everything else, move the second copy, the slot and the vDSO to their final places, install the
+ * filter;
  *  3. it jumps to the final copy; the sentry later has the temporary area unmapped.
  */
 #include "platform/stub/boot.h"
@@ -146,7 +147,9 @@ struct kernel_sigaction {
 
 static void set_signals(void)
 {
-	static const int handled[] = { SIGSYS, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, STUB_KICK };
+	static const int handled[] = {
+		SIGSYS, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, STUB_KICK
+	};
 	struct kernel_sigaction sa = { 0 };
 	uint64_t none = 0;
 
@@ -256,16 +259,16 @@ static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64
 	bool vdso = piece_count > 0 && lift_vdso();
 	uint64_t low = page_down(STUB_TASK_MIN);
 	add(&b, SYS_munmap, low, TEMP_FIRST - low, 0, 0, 0, false);
-	add(&b, SYS_munmap, TEMP_FIRST + BOOT_TEMP_SIZE, STUB_TOP - TEMP_FIRST - BOOT_TEMP_SIZE, 0, 0, 0,
-	    false);
+	add(&b, SYS_munmap, TEMP_FIRST + BOOT_TEMP_SIZE, STUB_TOP - TEMP_FIRST - BOOT_TEMP_SIZE, 0,
+	    0, 0, false);
 	add_move(&b, TEMP_FIRST + TEMP_CODE_MOVE, STUB_CODE, STUB_CODE_SIZE);
 	if (spec->slots_fd >= 0) {
 		add_move(&b, TEMP_FIRST + TEMP_SLOT, STUB_SLOTS, STUB_SLOT_SIZE);
 		add(&b, SYS_madvise, STUB_SLOTS, STUB_SLOT_SIZE, MADV_DONTFORK, 0, 0, false);
 	}
 	for (size_t i = 0; vdso && i < piece_count; i++)
-		add_move(&b, TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start, piece_final(i),
-			 pieces[i].size);
+		add_move(&b, TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start,
+			 piece_final(i), pieces[i].size);
 	add(&b, SYS_mseal, STUB_CODE, STUB_CODE_SIZE, 0, 0, 0, true);
 	if (spec->filter)
 		add_filter(&b, temp, spec->filter);

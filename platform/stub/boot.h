@@ -17,10 +17,10 @@ struct boot_spec {
 };
 
 /*
- * Starts the first stub as a child of the calling thread. 0 or -errno; *out_pid is the child. It is not
- * yet ready on return: a seccomp stub parks in slot 0 with the listener's number in `result`, a traced
- * one stops with SIGTRAP. If it fails it exits with boot_explain()'s number.
- * The vDSO's final place goes to *info.
+ * Starts the first stub as a child of the calling thread. 0 or -errno; *out_pid is the child. It is
+ * not yet ready on return: a seccomp stub parks in slot 0 with the listener's number in `result`, a
+ * traced one stops with SIGTRAP. If it fails it exits with boot_explain()'s number. The vDSO's
+ * final place goes to *info.
  */
 int boot_first_stub(const struct boot_spec *spec, struct plat_info *info, int *out_pid) MUST_CHECK;
 

@@ -4,12 +4,12 @@
  * the same in every build mode.
  *
  * Registers while parked or working: rbx = slot, r12 = the signal frame to return to. Both survive
- * system calls. The handler is entered by the kernel with rdi = signal, rsi = siginfo, rdx = ucontext
- * and rsp = frame on the slot's signal stack; the slot is found by masking rsp.
+ * system calls. The handler is entered by the kernel with rdi = signal, rsi = siginfo, rdx =
+ * ucontext and rsp = frame on the slot's signal stack; the slot is found by masking rsp.
  *
- * Every signal is blocked while the handler runs, except SIGSEGV and SIGBUS, which cmpxchg needs, and
- * STUB_KICK during a futex sleep. A kick that lands between "unblocked" and "asleep" moves the thread
- * to stub_fx_abort, so none is lost.
+ * Every signal is blocked while the handler runs, except SIGSEGV and SIGBUS, which cmpxchg needs,
+ * and STUB_KICK during a futex sleep. A kick that lands between "unblocked" and "asleep" moves the
+ * thread to stub_fx_abort, so none is lost.
  *
  * Nothing here defends itself: the guest may jump to any instruction with any registers. What the
  * filter lets through from these addresses must be harmless in its hands (stub_calls.def).

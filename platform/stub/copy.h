@@ -20,6 +20,8 @@ uint64_t stub_map_flags(unsigned plat_flags);
 uint64_t stub_remap_flags(uint64_t old_addr, uint64_t new_addr, bool dontunmap);
 
 #define STUB_FUTEX_PLAIN 0 /* returns at once */
-#define STUB_FUTEX_WAITS 1 /* may sleep; restartable, *out_when is absolute (unless timeout is NULL) */
-/* Checks a futex(2) call of the guest's, turns WAIT into WAIT_BITSET. One of the kinds or -errno. */
+#define STUB_FUTEX_WAITS                                                                           \
+	1 /* may sleep; restartable, *out_when is absolute (unless timeout is NULL) */
+/* Checks a futex(2) call of the guest's, turns WAIT into WAIT_BITSET. One of the kinds or -errno.
+ */
 int stub_futex_kind(uint64_t args[6], const struct timespec *timeout, struct timespec *out_when);

@@ -64,7 +64,8 @@ int fp_measure(void)
 	sigaction(SIGUSR1, &old, NULL);
 	if (fp_mxcsr_mask == 0)
 		fp_mxcsr_mask = 0xffbf;
-	/* A CPU without XSAVE has no business here; nor has one whose image outgrows the signal stack. */
+	/* A CPU without XSAVE has no business here; nor has one whose image outgrows the signal
+	 * stack. */
 	if (fp_sw.magic1 != FP_MAGIC1 || fp_sw.extended_size != fp_sw.size + 4 ||
 	    fp_sw.size < FP_HEADER_OFF + FP_HEADER_SIZE || fp_sw.extended_size > FP_MAX)
 		return -ENOTSUP;

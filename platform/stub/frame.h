@@ -1,6 +1,6 @@
 /*
- * Signal frames as the kernel writes and reads them on x86-64, and the XSAVE image in them. The image
- * with its software-reserved part is also the form in which the interface hands out FP state.
+ * Signal frames as the kernel writes and reads them on x86-64, and the XSAVE image in them. The
+ * image with its software-reserved part is also the form in which the interface hands out FP state.
  */
 #pragma once
 
@@ -62,7 +62,8 @@ size_t fp_size(void);
 size_t fp_xsave_size(void);
 /* The state of a fresh thread. */
 void fp_init(void *image);
-/* Makes any bytes an image that the kernel accepts: the header becomes ours, reserved bits are cleared. */
+/* Makes any bytes an image that the kernel accepts: the header becomes ours, reserved bits are
+ * cleared. */
 void fp_sanitise(void *image);
 
 /* Clears what user code may not set and gives the segments of user code. */
@@ -72,6 +73,7 @@ bool regs_has_fsgsbase(void);
 /* A base that wrfsbase and arch_prctl accept: user space or zero. */
 uint64_t regs_base_sanitise(uint64_t base);
 
-/* General registers between a frame and struct regs; fs_base, gs_base and orig_rax are not in frames. */
+/* General registers between a frame and struct regs; fs_base, gs_base and orig_rax are not in
+ * frames. */
 void frame_get_regs(const struct frame_sigcontext *mc, struct regs *out_regs);
 void frame_set_regs(struct frame_sigcontext *mc, const struct regs *r);

@@ -15,7 +15,8 @@ static inline int futex_wait(uint32_t *word, uint32_t value, const struct timesp
 	return syscall(SYS_futex, word, FUTEX_WAIT, value, timeout, NULL, 0) < 0 ? -errno : 0;
 }
 
-/* Wakes everybody: a hostile guest could have a thread of its own sleep on the word to catch a lone wake. */
+/* Wakes everybody: a hostile guest could have a thread of its own sleep on the word to catch a lone
+ * wake. */
 static inline void futex_wake(uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

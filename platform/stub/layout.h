@@ -9,9 +9,9 @@
  *	STUB_CODE     our code, read and execute only, sealed where the kernel can
  *	STUB_SLOTS    slot i at STUB_SLOTS + i * STUB_SLOT_SIZE: one per thread, from one memfd
  *
- * A slot: one page `struct stub_shared`, the argument window, the signal stack. The kernel writes the
- * signal frame (registers and XSAVE image) on that stack, hence straight into memory the sentry sees.
- * All of it is the guest's to scribble on.
+ * A slot: one page `struct stub_shared`, the argument window, the signal stack. The kernel writes
+ *the signal frame (registers and XSAVE image) on that stack, hence straight into memory the sentry
+ *sees. All of it is the guest's to scribble on.
  */
 #pragma once
 
@@ -86,22 +86,22 @@ struct stub_command {
 };
 
 struct stub_shared {
-	uint32_t turn;        /* futex word of both sides */
+	uint32_t turn; /* futex word of both sides */
 	uint32_t op;
-	uint32_t count;       /* of commands */
-	int32_t signo;        /* why the thread parked: number of the host signal */
-	uint64_t uc;          /* stub address of the signal frame's ucontext */
-	uint64_t si;          /* and of its siginfo */
-	uint64_t fs, gs;      /* bases: as found when parking, as wanted when resuming */
+	uint32_t count;  /* of commands */
+	int32_t signo;   /* why the thread parked: number of the host signal */
+	uint64_t uc;     /* stub address of the signal frame's ucontext */
+	uint64_t si;     /* and of its siginfo */
+	uint64_t fs, gs; /* bases: as found when parking, as wanted when resuming */
 	uint32_t flags;
-	uint32_t has_fsgs;    /* the fsgsbase instructions may be used */
-	uint32_t tid;         /* cleared by the kernel when the thread is gone */
+	uint32_t has_fsgs; /* the fsgsbase instructions may be used */
+	uint32_t tid;      /* cleared by the kernel when the thread is gone */
 	uint32_t pad[17];
 	struct stub_command commands[STUB_COMMANDS];
-	int64_t timeout[2];   /* struct timespec of a futex wait */
+	int64_t timeout[2]; /* struct timespec of a futex wait */
 	uint64_t cx_addr;
 	uint32_t cx_old, cx_new;
-	int64_t result;       /* of STUB_OP_FUTEX, STUB_OP_CMPXCHG and the boot */
+	int64_t result; /* of STUB_OP_FUTEX, STUB_OP_CMPXCHG and the boot */
 	uint32_t cx_seen;
 };
 
@@ -136,13 +136,13 @@ static inline uint64_t stub_slot_addr(uint32_t slot)
 /* The blob: copied to STUB_CODE in every stub. */
 extern const uint8_t stub_code_begin[], stub_code_end[];
 /* Entry points, as they lie in our own image; see stub_code_addr(). */
-extern const uint8_t stub_handler[];   /* signal handler of every stub */
-extern const uint8_t stub_restorer[];  /* sa_restorer, for form's sake */
-extern const uint8_t stub_zygote[];    /* end of the seccomp zygote's boot: park */
-extern const uint8_t stub_trap[];      /* end of the ptrace stub's boot: breakpoint */
-extern const uint8_t stub_syscall[];   /* a lone syscall instruction followed by a breakpoint */
-extern const uint8_t stub_cmpxchg[];   /* lock cmpxchg %edx,(%rdi) followed by a breakpoint */
-extern const uint8_t stub_boot[];      /* void (list, count, sp, entry): see boot.c */
+extern const uint8_t stub_handler[];  /* signal handler of every stub */
+extern const uint8_t stub_restorer[]; /* sa_restorer, for form's sake */
+extern const uint8_t stub_zygote[];   /* end of the seccomp zygote's boot: park */
+extern const uint8_t stub_trap[];     /* end of the ptrace stub's boot: breakpoint */
+extern const uint8_t stub_syscall[];  /* a lone syscall instruction followed by a breakpoint */
+extern const uint8_t stub_cmpxchg[];  /* lock cmpxchg %edx,(%rdi) followed by a breakpoint */
+extern const uint8_t stub_boot[];     /* void (list, count, sp, entry): see boot.c */
 
 /* Where a part of the blob lies in a stub. */
 static inline uint64_t stub_code_addr(const uint8_t *part)

@@ -36,11 +36,11 @@ __asm__(
 ".popsection\n");
 /* clang-format on */
 
-extern const uint8_t g_begin[], g_getpid[], g_fault[], g_entries[], g_loop[], g_count[], g_zmm_set[],
-	g_zmm_get[], g_fs[], g_all[], g_spin[], g_div[], g_ud[], g_int3[], g_vsyscall[], g_write[],
-	g_forever[], g_end[];
+extern const uint8_t g_begin[], g_getpid[], g_fault[], g_entries[], g_loop[], g_count[],
+	g_zmm_set[], g_zmm_get[], g_fs[], g_all[], g_spin[], g_div[], g_ud[], g_int3[],
+	g_vsyscall[], g_write[], g_forever[], g_end[];
 
-#define OFF(label) ((size_t)((label) - g_begin))
+#define OFF(label) ((size_t)((label)-g_begin))
 
 static void start(struct guest *g, const struct platform_ops *ops, const uint8_t *at)
 {
@@ -167,8 +167,8 @@ static void test_entries(const struct platform_ops *ops)
 	CHECK_EQ((int)g.regs.orig_rax, -1);
 	rig_return(&g, (uint64_t)-ENOSYS);
 	rig_syscall(&g, 7777);
-	/* time() through the vsyscall page: a call like any other, or answered by the host harmlessly, or
-	 * a fault where the host has no such page. */
+	/* time() through the vsyscall page: a call like any other, or answered by the host
+	 * harmlessly, or a fault where the host has no such page. */
 	rig_at(&g, OFF(g_vsyscall));
 	ops->run(g.ctx, &g.regs, &g.ev);
 	if (g.ev.kind == PLAT_SYSCALL && g.regs.orig_rax == 201) {
@@ -533,16 +533,11 @@ static void test_fp(const struct platform_ops *ops)
 }
 
 static const struct rig_test tests[] = {
-	{ "system call", test_getpid, 0, false },
-	{ "registers", test_registers, 0, false },
-	{ "faults", test_faults, 0, false },
-	{ "entry forms", test_entries, 0, false },
-	{ "fs and gs base", test_fs_gs, 0, false },
-	{ "fork", test_fork, 0, false },
-	{ "200 forks", test_many_forks, 60, false },
-	{ "threads", test_threads, 0, false },
-	{ "interrupt", test_interrupt, 0, false },
-	{ "futex", test_futex, 60, false },
+	{ "system call", test_getpid, 0, false },    { "registers", test_registers, 0, false },
+	{ "faults", test_faults, 0, false },         { "entry forms", test_entries, 0, false },
+	{ "fs and gs base", test_fs_gs, 0, false },  { "fork", test_fork, 0, false },
+	{ "200 forks", test_many_forks, 60, false }, { "threads", test_threads, 0, false },
+	{ "interrupt", test_interrupt, 0, false },   { "futex", test_futex, 60, false },
 	{ "FP state", test_fp, 0, false },
 };
 

@@ -1,7 +1,7 @@
 /*
- * Guests that attack their stub: jump into our code with chosen registers, write our code, scribble over the
- * shared pages while they are in use. The sentry survives, other guests do not notice, and nothing that the
- * filter must stop happens.
+ * Guests that attack their stub: jump into our code with chosen registers, write our code, scribble
+ * over the shared pages while they are in use. The sentry survives, other guests do not notice, and
+ * nothing that the filter must stop happens.
  */
 #include "tests/unit/platform_rig.h"
 
@@ -90,19 +90,35 @@ static const struct gadget_call gadget_calls[] = {
 	{ "prctl no pdeathsig", SYS_prctl, { PR_SET_PDEATHSIG, 0 }, true },
 	{ "prctl hello", SYS_prctl, { PR_SET_PDEATHSIG, SIGKILL, 12345 }, true },
 	{ "seccomp", SYS_seccomp, { 1, 8, RIG_DATA }, true },
-	{ "mmap fd", SYS_mmap, { 0x10000000, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, 3, 0 }, true },
-	{ "mmap over our code", SYS_mmap,
-	  { STUB_CODE, 4096, CODE_PROT, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0ul, 0 }, true },
-	{ "mmap into our region", SYS_mmap,
-	  { STUB_BASE - 4096, 0x40000, CODE_PROT, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0ul, 0 }, true },
-	{ "mmap huge pages", SYS_mmap,
-	  { 0x10000000, 0x200000, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, ~0ul, 0 }, true },
+	{ "mmap fd",
+	  SYS_mmap,
+	  { 0x10000000, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, 3, 0 },
+	  true },
+	{ "mmap over our code",
+	  SYS_mmap,
+	  { STUB_CODE, 4096, CODE_PROT, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0ul, 0 },
+	  true },
+	{ "mmap into our region",
+	  SYS_mmap,
+	  { STUB_BASE - 4096, 0x40000, CODE_PROT, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0ul,
+	    0 },
+	  true },
+	{ "mmap huge pages",
+	  SYS_mmap,
+	  { 0x10000000, 0x200000, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, ~0ul, 0 },
+	  true },
 	{ "munmap our code", SYS_munmap, { STUB_CODE, 4096 }, true },
 	{ "munmap everything", SYS_munmap, { 0x10000, STUB_TOP - 0x10000 }, true },
 	{ "munmap with wrap", SYS_munmap, { 0x1000, 0xfffffffffffff000 }, true },
 	{ "mprotect our code", SYS_mprotect, { STUB_CODE, 4096, CODE_PROT }, true },
-	{ "mprotect up to our code", SYS_mprotect, { RIG_DATA, STUB_CODE + 4096 - RIG_DATA, CODE_PROT }, true },
-	{ "mprotect grows down", SYS_mprotect, { RIG_DATA, 4096, PROT_READ | PROT_GROWSDOWN }, true },
+	{ "mprotect up to our code",
+	  SYS_mprotect,
+	  { RIG_DATA, STUB_CODE + 4096 - RIG_DATA, CODE_PROT },
+	  true },
+	{ "mprotect grows down",
+	  SYS_mprotect,
+	  { RIG_DATA, 4096, PROT_READ | PROT_GROWSDOWN },
+	  true },
 	{ "mremap a slot away", SYS_mremap, { STUB_SLOTS, 0x10000, 0x10000, 3, 0x10000000 }, true },
 	{ "mremap duplicates a slot", SYS_mremap, { STUB_SLOTS, 0, 0x10000, 3, 0x10000000 }, true },
 	{ "mremap onto our code", SYS_mremap, { RIG_DATA, 4096, 4096, 3, STUB_CODE }, true },
@@ -165,7 +181,8 @@ static void test_gadgets(const struct platform_ops *ops)
 	for (size_t off = 0; off + 2 <= size; off++) {
 		if (stub_code_begin[off] != 0x0f || stub_code_begin[off + 1] != 0x05)
 			continue;
-		/* The boot's and the ptrace platform's gadgets stand for all; the handler's differ in what follows. */
+		/* The boot's and the ptrace platform's gadgets stand for all; the handler's differ
+		 * in what follows. */
 		for (size_t i = 0; i < ARRAY_SIZE(gadget_calls); i++) {
 			const struct gadget_call *c = &gadget_calls[i];
 			if (!c->kills && off != (size_t)(stub_syscall - stub_code_begin))
@@ -184,7 +201,8 @@ static void test_gadgets(const struct platform_ops *ops)
 			r.g.regs.r12 = RIG_DATA;
 			run_bounded(&r);
 			if (c->kills && r.g.ev.kind != PLAT_DEAD)
-				fprintf(stderr, "%s at %#zx: event %d\n", c->what, off, r.g.ev.kind);
+				fprintf(stderr, "%s at %#zx: event %d\n", c->what, off,
+					r.g.ev.kind);
 			CHECK(!c->kills || r.g.ev.kind == PLAT_DEAD);
 			rig_free(&r.g);
 		}
@@ -204,7 +222,8 @@ static void test_jumps(const struct platform_ops *ops)
 		uint64_t *words = (uint64_t *)&r.g.regs;
 		start(&r.g, ops);
 		for (size_t i = 0; i < 15; i++)
-			words[i] = (off + i) % 2 ? RIG_DATA + 0x1000 : STUB_SLOTS + (off + i) % 4 * STUB_SLOT_SIZE;
+			words[i] = (off + i) % 2 ? RIG_DATA + 0x1000
+						 : STUB_SLOTS + (off + i) % 4 * STUB_SLOT_SIZE;
 		r.g.regs.rsp = RIG_DATA + 0x8000;
 		r.g.regs.rip = STUB_CODE + off;
 		r.g.regs.orig_rax = (uint64_t)-1;
@@ -257,7 +276,8 @@ static void test_noise(const struct platform_ops *ops)
 		start(&g, ops);
 		rig_clone(&g, &noise.g);
 		rig_at(&noise.g, (size_t)(h_noise - h_begin));
-		/* The slots made so far are few: ours are the first ones. Some rounds aim at the control words. */
+		/* The slots made so far are few: ours are the first ones. Some rounds aim at the
+		 * control words. */
 		noise.g.regs.rdi = STUB_SLOTS + round % 8 * STUB_SLOT_SIZE;
 		noise.g.regs.rsi = round % 3 == 0 ? 16 : round % 3 == 1 ? 96 : STUB_SLOT_SIZE / 8;
 		noise.g.regs.rdx = 0x9e3779b97f4a7c15u * (round + 1);
@@ -267,7 +287,9 @@ static void test_noise(const struct platform_ops *ops)
 		uint64_t stop = rig_now_ns() + 30000000u;
 		for (unsigned i = 0; rig_now_ns() < stop; i++) {
 			static struct runner self;
-			struct plat_map m = { .addr = 0x1000000, .size = PAGE_SIZE, .prot = PROT_READ, .fd = fd };
+			struct plat_map m = {
+				.addr = 0x1000000, .size = PAGE_SIZE, .prot = PROT_READ, .fd = fd
+			};
 			uint32_t seen;
 			self.g = g;
 			rig_at(&self.g, 0);
@@ -275,7 +297,8 @@ static void test_noise(const struct platform_ops *ops)
 			if (self.g.ev.kind == PLAT_DEAD)
 				break;
 			if (round % 2 && i % 4 == 0) {
-				/* A hostile page can hold up an ordered call; only a kill ends that. */
+				/* A hostile page can hold up an ordered call; only a kill ends
+				 * that. */
 				if (ops->cmpxchg32(g.ctx, RIG_DATA, 0, 0, &seen) == -ESRCH)
 					break;
 				if (round % 4 == 3 && ops->map(g.ctx, &m) == -ESRCH)

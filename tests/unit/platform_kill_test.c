@@ -110,7 +110,9 @@ static void work_until_dead(struct guest *g, unsigned seed)
 
 	CHECK_EQ(ftruncate(fd, PAGE_SIZE), 0);
 	for (unsigned i = seed;; i++) {
-		struct plat_map m = { .addr = 0x1000000, .size = PAGE_SIZE, .prot = PROT_READ, .fd = fd };
+		struct plat_map m = {
+			.addr = 0x1000000, .size = PAGE_SIZE, .prot = PROT_READ, .fd = fd
+		};
 		struct guest child = *g;
 		long err = 0;
 		switch (i % 6) {

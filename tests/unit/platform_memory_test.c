@@ -31,9 +31,12 @@ static int file_of(const char *text, size_t size)
 	return fd;
 }
 
-static int map_fd(struct guest *g, uint64_t addr, uint64_t size, int prot, unsigned flags, int fd, uint64_t off)
+static int map_fd(struct guest *g, uint64_t addr, uint64_t size, int prot, unsigned flags, int fd,
+		  uint64_t off)
 {
-	struct plat_map m = { .addr = addr, .size = size, .prot = prot, .flags = flags, .fd = fd, .off = off };
+	struct plat_map m = {
+		.addr = addr, .size = size, .prot = prot, .flags = flags, .fd = fd, .off = off
+	};
 
 	return g->ops->map(g->ctx, &m);
 }
@@ -46,7 +49,9 @@ static void test_files(const struct platform_ops *ops)
 
 	start(&g, ops);
 	CHECK_EQ(map_fd(&g, 0x1000000, PAGE_SIZE, PROT_READ | PROT_WRITE, 0, fd, 0), 0);
-	CHECK_EQ(map_fd(&g, 0x2000000, 3 * PAGE_SIZE, PROT_READ | PROT_WRITE, PLAT_MAP_SHARED, fd, 0), 0);
+	CHECK_EQ(map_fd(&g, 0x2000000, 3 * PAGE_SIZE, PROT_READ | PROT_WRITE, PLAT_MAP_SHARED, fd,
+			0),
+		 0);
 	CHECK_EQ(map_fd(&g, 0x3000000, PAGE_SIZE, PROT_READ, PLAT_MAP_POPULATE, fd, PAGE_SIZE), 0);
 	CHECK_EQ(ops->copy_in(g.as, buf, 0x1000000, 6), 6);
 	CHECK_EQ(strcmp(buf, "hello"), 0);
@@ -153,7 +158,8 @@ static void test_ranges(const struct platform_ops *ops)
 	/* Everything below it may go at once. */
 	CHECK_EQ(ops->unmap(g.ctx, ops->info()->task_min, max - ops->info()->task_min), 0);
 	rig_map_anon(&g, RIG_CODE, PAGE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, 0);
-	CHECK_EQ(ops->copy_out(g.as, RIG_CODE, m_begin, (size_t)(m_end - m_begin)), m_end - m_begin);
+	CHECK_EQ(ops->copy_out(g.as, RIG_CODE, m_begin, (size_t)(m_end - m_begin)),
+		 m_end - m_begin);
 	rig_at(&g, 0);
 	rig_syscall(&g, 60);
 	rig_free(&g);

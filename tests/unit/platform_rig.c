@@ -134,8 +134,8 @@ void rig_syscall(struct guest *g, uint64_t nr)
 		g->ops->run(g->ctx, &g->regs, &g->ev);
 	} while (g->ev.kind == PLAT_INTERRUPT);
 	if (g->ev.kind == PLAT_FAULT)
-		fprintf(stderr, "fault: signal %d code %d at %#lx, rip %#lx\n", g->ev.signo, g->ev.code,
-			g->ev.addr, g->regs.rip);
+		fprintf(stderr, "fault: signal %d code %d at %#lx, rip %#lx\n", g->ev.signo,
+			g->ev.code, g->ev.addr, g->regs.rip);
 	CHECK_EQ(g->ev.kind, PLAT_SYSCALL);
 	CHECK_EQ(g->regs.orig_rax, nr);
 }
@@ -258,9 +258,9 @@ int rig_main(const char *group, const struct rig_test *tests, size_t count)
 				continue;
 			bound[n] = (struct bound){ .ops = ops, .test = &tests[i] };
 			snprintf(names[n], sizeof(names[n]), "%s: %s", ops->name, tests[i].name);
-			cm[n] = (struct CMUnitTest){
-				.name = names[n], .test_func = run_bound, .initial_state = &bound[n]
-			};
+			cm[n] = (struct CMUnitTest){ .name = names[n],
+						     .test_func = run_bound,
+						     .initial_state = &bound[n] };
 			n++;
 		}
 	return _cmocka_run_group_tests(group, cm, n, NULL, NULL);

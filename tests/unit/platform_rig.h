@@ -1,7 +1,7 @@
 /*
- * Drives a platform's ops table without any kernel on top: each test runs in a process of its own, whose
- * main thread does what the sentry's does (child events, requests) while the test runs on a second thread.
- * A failed CHECK ends that process.
+ * Drives a platform's ops table without any kernel on top: each test runs in a process of its own,
+ * whose main thread does what the sentry's does (child events, requests) while the test runs on a
+ * second thread. A failed CHECK ends that process.
  */
 #pragma once
 
