@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "sentry/exit.h"
+#include "fs/tty.h"
 
 #define INIT_TGID 1
 
@@ -59,27 +59,10 @@ void pgrp_check_orphaned_locked(struct group *g, struct group *parent, struct gr
 		hangup_pgrp_locked(g->pgrp);
 }
 
-void session_hangup(int sid, int pgrp)
-{
-	mutex_lock(&tasks_mu);
-	struct group *leader = group_find_locked(sid);
-	if (leader && leader->is_session_leader) {
-		struct k_siginfo info;
-		siginfo_init(&info, SIGHUP, SI_KERNEL);
-		signal_send_group_locked(leader, &info);
-		siginfo_init(&info, SIGCONT, SI_KERNEL);
-		signal_send_group_locked(leader, &info);
-	}
-	if (pgrp > 0)
-		hangup_pgrp_locked(pgrp);
-	mutex_unlock(&tasks_mu);
-}
-
 void session_leader_exit(struct group *g)
 {
-	mutex_lock(&tasks_mu);
-	g->ctty = NULL;
-	mutex_unlock(&tasks_mu);
+	/* sid is the leader's own id and does not change any more. */
+	tty_leader_exit(g->tgid);
 }
 
 static bool pgrp_exists_in_session_locked(int pgrp, int sid)

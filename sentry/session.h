@@ -16,5 +16,3 @@ int pgrp_session_locked(int pgrp);
 void pgrp_check_orphaned_locked(struct group *g, struct group *parent, struct group *ignored);
 /* The session leader g ends: the terminal is given up, its foreground group gets SIGHUP and SIGCONT. No lock held. */
 void session_leader_exit(struct group *g);
-/* SIGHUP and SIGCONT to the leader of a session and to a process group (0: none): the terminal hung up. */
-void session_hangup(int sid, int pgrp);

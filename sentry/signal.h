@@ -146,6 +146,9 @@ bool stop_continue_locked(struct group *g) MUST_CHECK;
 bool stop_complete_locked(struct group *g) MUST_CHECK;
 /* SIGCHLD with CLD_STOPPED or CLD_CONTINUED to g's parent. tasks_mu held, no sighand lock. */
 void stop_notify_parent_locked(struct group *g, int code);
+/* The parent of the first process is outside: boot may set this to hear of its stops (true) and continues. Called with
+ * tasks_mu held. */
+extern void (*stop_init_hook)(bool stopped);
 
 /* Wakes everything that waits for t's group to die: SIGKILL to all threads but `except` (may be NULL), used by
  * exit_group and exec. sighand->mu held. */

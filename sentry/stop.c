@@ -13,6 +13,8 @@
 
 #include "sentry/task.h"
 
+void (*stop_init_hook)(bool stopped);
+
 bool stop_continue_locked(struct group *g)
 {
 	bool was_stopped = g->stopped;
@@ -54,8 +56,11 @@ void stop_notify_parent_locked(struct group *g, int code)
 	struct group *parent = g->parent;
 	struct k_siginfo info;
 
-	if (!parent)
+	if (!parent) {
+		if (g->tgid == 1 && stop_init_hook)
+			stop_init_hook(code == CLD_STOPPED);
 		return;
+	}
 	siginfo_init(&info, SIGCHLD, code);
 	info.chld.pid = g->tgid;
 	info.chld.uid = g->leader->cred ? g->leader->cred->uid : 0;
