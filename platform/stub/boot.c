@@ -51,7 +51,7 @@
 #define PIECES 4
 
 /* Exit statuses of a child that fails in step 1; step 2 uses the number of the command. */
-enum boot_exit { BOOT_TEMP_AREA = 101, BOOT_SLOT, BOOT_RSEQ, BOOT_ORPHAN, BOOT_KEEP_FD };
+enum boot_exit { BOOT_TEMP_AREA = 101, BOOT_VDSO, BOOT_SLOT, BOOT_RSEQ, BOOT_ORPHAN, BOOT_KEEP_FD };
 
 struct piece {
 	uint64_t start, size;
@@ -65,38 +65,48 @@ struct list_builder {
 
 static struct piece pieces[PIECES];
 static size_t piece_count;
+static bool vdso_sealed;
 
 uint64_t boot_temp_addr(void)
 {
 	return TEMP_FIRST;
 }
 
-/* Finds the parts of the vDSO; they are contiguous, data first. */
+/* Finds the parts of the vDSO; they are contiguous, data first. Newer kernels may have sealed them
+ * (VmFlags "sl"), so that they can be neither moved nor unmapped. */
 static int find_vdso(void)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *f = fopen("/proc/self/smaps", "re");
 	char line[512];
+	bool inside = false;
 
 	if (!f)
 		return -errno;
 	piece_count = 0;
+	vdso_sealed = false;
 	while (fgets(line, sizeof(line), f)) {
 		unsigned long start, end;
-		bool code = strstr(line, "[vdso]") != NULL;
-		if (!code && !strstr(line, "[vvar"))
-			continue;
-		if (piece_count == PIECES || sscanf(line, "%lx-%lx", &start, &end) != 2)
-			break;
-		pieces[piece_count++] =
-			(struct piece){ .start = start, .size = end - start, .code = code };
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+			bool code = strstr(line, "[vdso]") != NULL;
+			inside = code || strstr(line, "[vvar");
+			if (inside && piece_count < PIECES)
+				pieces[piece_count++] = (struct piece){ start, end - start, code };
+		} else if (inside && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " sl")) {
+			vdso_sealed = true;
+		}
 	}
 	fclose(f);
+	/* It stays where it is then, which must be in the guest's part. */
+	if (vdso_sealed && pieces[piece_count - 1].start >= STUB_BASE - TEMP_VDSO_SIZE)
+		return -ENOTSUP;
 	return 0;
 }
 
 /* Where the vDSO's code will start relative to its first piece; the layout is kept. */
 static uint64_t piece_final(size_t i)
 {
+	if (vdso_sealed)
+		return pieces[i].start;
 	for (size_t k = 0; k < piece_count; k++)
 		if (pieces[k].code)
 			return STUB_VDSO + pieces[i].start - pieces[k].start;
@@ -172,7 +182,11 @@ static void leave_libc(void)
 	/* The kernel must not write into thread data that will be gone. */
 	if (__rseq_size) {
 		char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
-		if (syscall(SYS_rseq, area, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) < 0)
+		long err = -1;
+		/* It must be the size that libc registered: 32 at first, more in newer ones. */
+		for (unsigned size = 32; err && size <= 512; size += 32)
+			err = syscall(SYS_rseq, area, size, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+		if (err)
 			_exit(BOOT_RSEQ);
 	}
 	syscall(SYS_set_robust_list, NULL, 24);
@@ -210,17 +224,30 @@ static uint8_t *make_temp(const struct boot_spec *spec)
 	return t;
 }
 
-/* Moves the vDSO out of the way. A host that seals it makes the stub live without. */
-static bool lift_vdso(void)
+/* Moves the vDSO out of the way. */
+static void lift_vdso(void)
 {
 	for (size_t i = 0; i < piece_count; i++) {
 		uint64_t to = TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start;
 		void *p = mremap((void *)pieces[i].start, pieces[i].size, pieces[i].size,
 				 MREMAP_MAYMOVE | MREMAP_FIXED, (void *)to);
 		if (p != (void *)to)
-			return false;
+			_exit(BOOT_VDSO);
 	}
-	return true;
+}
+
+/* Unmaps [from, to) but for a sealed vDSO. */
+static void add_unmap(struct list_builder *b, uint64_t from, uint64_t to)
+{
+	uint64_t start = to, end = to;
+
+	if (vdso_sealed && pieces[0].start > from && pieces[0].start < to) {
+		start = pieces[0].start;
+		end = pieces[piece_count - 1].start + pieces[piece_count - 1].size;
+	}
+	add(b, SYS_munmap, from, start - from, 0, 0, 0, false);
+	if (end < to)
+		add(b, SYS_munmap, end, to - end, 0, 0, 0, false);
 }
 
 static void add_filter(struct list_builder *b, uint8_t *temp, const struct sock_fprog *filter)
@@ -256,17 +283,17 @@ static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64
 	leave_libc();
 
 	struct list_builder b = { .list = (struct stub_command *)(void *)temp };
-	bool vdso = piece_count > 0 && lift_vdso();
-	uint64_t low = page_down(STUB_TASK_MIN);
-	add(&b, SYS_munmap, low, TEMP_FIRST - low, 0, 0, 0, false);
-	add(&b, SYS_munmap, TEMP_FIRST + BOOT_TEMP_SIZE, STUB_TOP - TEMP_FIRST - BOOT_TEMP_SIZE, 0,
-	    0, 0, false);
+	size_t moved = vdso_sealed ? 0 : piece_count;
+	if (moved)
+		lift_vdso();
+	add_unmap(&b, STUB_TASK_MIN, TEMP_FIRST);
+	add_unmap(&b, TEMP_FIRST + BOOT_TEMP_SIZE, STUB_TOP);
 	add_move(&b, TEMP_FIRST + TEMP_CODE_MOVE, STUB_CODE, STUB_CODE_SIZE);
 	if (spec->slots_fd >= 0) {
 		add_move(&b, TEMP_FIRST + TEMP_SLOT, STUB_SLOTS, STUB_SLOT_SIZE);
 		add(&b, SYS_madvise, STUB_SLOTS, STUB_SLOT_SIZE, MADV_DONTFORK, 0, 0, false);
 	}
-	for (size_t i = 0; vdso && i < piece_count; i++)
+	for (size_t i = 0; i < moved; i++)
 		add_move(&b, TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start,
 			 piece_final(i), pieces[i].size);
 	add(&b, SYS_mseal, STUB_CODE, STUB_CODE_SIZE, 0, 0, 0, true);
