@@ -30,8 +30,10 @@ int host_enter_fd_dir(void)
 
 int host_open_beneath(int dir, const char *name, int flags, uint32_t mode)
 {
+	/* openat2 refuses flags that mean nothing together with O_PATH. */
+	int extra = flags & O_PATH ? 0 : O_NOCTTY;
 	struct open_how how = {
-		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY),
+		.flags = (uint64_t)(unsigned)(flags | extra | O_CLOEXEC | O_NOFOLLOW),
 		.mode = mode,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
 	};
