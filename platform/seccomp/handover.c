@@ -19,7 +19,7 @@
 /* How long a thread may take to come back when asked: far longer than any single call it may be in.
  */
 #define URGE_STEP_MS 500
-unsigned seccomp_urge_steps = 40;
+unsigned seccomp_urge_steps = 20;
 
 void as_kill(struct plat_as *as)
 {
