@@ -14,7 +14,6 @@
 #include <sys/ioctl.h>
 
 #include "fs/hoststream.h"
-#include "fs/hosttty.h"
 #include "platform/base/alloc.h"
 #include "platform/host/host.h"
 
@@ -345,9 +344,7 @@ int hostfd_open_std(const struct fs_lookup *l, int host_fd, struct file **out)
 		return flags;
 	flags &= O_ACCMODE | O_APPEND | O_NONBLOCK;
 	if (hosttty_is_terminal(host_fd) && hosttty_name(host_fd, name, sizeof(name)) == 0 &&
-	    vfs_open(l, name, flags | O_NOCTTY, 0, out) == 0) {
-		host_close(host_fd);
+	    vfs_open(l, name, flags | O_NOCTTY, 0, out) == 0)
 		return 0;
-	}
 	return hostfd_new(host_fd, flags, out);
 }

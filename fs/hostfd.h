@@ -1,11 +1,12 @@
 /* Descriptors of the host as guest files: the standard streams that pinfold inherited. */
 #pragma once
 
+#include "fs/hosttty.h"
 #include "fs/namei.h"
 #include "fs/vfs.h"
 
 /*
- * A file over an inherited host descriptor (takes host_fd, also on error): a pipe, socket, device,
+ * A file over an inherited host descriptor (takes host_fd, also on error; a terminal's stays open): a pipe, socket, device,
  * terminal or regular file. flags: access mode and status flags as the host's F_GETFL gave them. The
  * description is shared with whoever gave it to us: its offset is used and moved, its flags are never
  * changed. 0 or -errno. Gives.

@@ -296,7 +296,6 @@ int hosttty_file_new(int host_fd, int flags, struct file **out)
 		err = anon_inode_new(S_IFCHR | 0620, NULL, &ino);
 	if (!err)
 		err = tty_open(&h->tty, ino, flags | O_NOCTTY, out);
-	host_close(host_fd);
 	return err;
 }
 

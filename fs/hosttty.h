@@ -10,7 +10,7 @@ bool hosttty_is_terminal(int host_fd);
 /* Enters the terminal behind host_fd (borrowed) into devpts unless it is there, and gives its name,
  * "/dev/pts/N". 0 or -errno. */
 int hosttty_name(int host_fd, char *buf, size_t size) MUST_CHECK;
-/* A file without a name over the terminal (takes host_fd). */
+/* A file without a name over the terminal (borrows host_fd: our own messages may go there too). */
 int hosttty_file_new(int host_fd, int flags, struct file **out) MUST_CHECK;
 /* Boot, after the first process exists: the terminal (if any stream is one) becomes the controlling
  * terminal of session sid. */

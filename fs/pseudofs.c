@@ -244,6 +244,8 @@ static int regenerate(struct pseudo_file *pf)
 
 	fmt_init_heap(&text);
 	int err = ref->row->show ? ref->row->show(ref, &text) : 0;
+	if (ref->row->text)
+		fmt_puts(&text, ref->row->text);
 	if (!err && text.overflow)
 		err = -ENOMEM;
 	if (err) {
@@ -263,7 +265,8 @@ static ssize_t pseudo_read(struct file *f, struct iov_iter *it, int64_t *pos)
 {
 	struct pseudo_file *pf = file_of(f);
 
-	if (!ref_of(f->inode)->row->show)
+	const struct pseudo_row *row = ref_of(f->inode)->row;
+	if (!row->show && !row->text)
 		return -EINVAL;
 	mutex_lock(&pf->mu);
 	bool stale = *pos == 0 || !pf->generated;

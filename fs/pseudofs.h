@@ -33,6 +33,8 @@ struct pseudo_row {
 	const char *name;
 	uint32_t mode; /* S_IFREG, S_IFDIR or S_IFLNK with permission bits */
 
+	/* Regular: constant content, instead of show. */
+	const char *text;
 	/* Regular: the whole content. 0 or -errno of read(2). */
 	int (*show)(const struct pseudo_ref *ref, struct fmt *out);
 	/* Regular: the bytes of one write(2), NUL-terminated, at most PSEUDO_WRITE_MAX of them. 0 or
