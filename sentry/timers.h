@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "platform/base/waitq.h"
 #include "sentry/guest.h"
 
 struct group;
