@@ -197,6 +197,9 @@ int memfd_file_new(const char *name, unsigned flags, const struct cred *c, struc
 	}
 	mf->name = copy;
 	file_init(&mf->file, &memfd_file_ops, &ti->base, O_RDWR | 0100000u /* O_LARGEFILE */);
+	cred_put(mf->file.cred);
+	/* Counting a reference is the one change that a shared cred allows. */
+	mf->file.cred = cred_get((struct cred *)(uintptr_t)c);
 	*out = &mf->file;
 	return 0;
 }
