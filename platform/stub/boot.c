@@ -36,9 +36,11 @@
 #define SYS_close_range 436
 #endif
 
-/* The temporary area; the first is taken that is free. Low, far from where kernels put things. */
-#define TEMP_FIRST 0x100000000000ul
-#define TEMP_STEP 0x40000000ul
+/* Where the temporary area may be; the first free place is taken. Far from where kernels put
+ * things, but sanitizers spread over much of the address space. */
+#define TEMP_FIRST 0x200000000000ul
+#define TEMP_STEP 0x040000000000ul
+#define TEMP_TRIES 20
 #define TEMP_CODE_RUN 0x1000ul
 #define TEMP_CODE_MOVE 0x2000ul
 #define TEMP_FILTER 0x4000ul
@@ -66,10 +68,28 @@ struct list_builder {
 static struct piece pieces[PIECES];
 static size_t piece_count;
 static bool vdso_sealed;
+static uint64_t temp_addr;
 
 uint64_t boot_temp_addr(void)
 {
-	return TEMP_FIRST;
+	return temp_addr;
+}
+
+static int choose_temp(void)
+{
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		void *want = (void *)(TEMP_FIRST + i * TEMP_STEP);
+		void *p = mmap(want, BOOT_TEMP_SIZE, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (p == MAP_FAILED)
+			continue;
+		munmap(p, BOOT_TEMP_SIZE);
+		if (p == want) {
+			temp_addr = (uint64_t)p;
+			return 0;
+		}
+	}
+	return -ENOMEM;
 }
 
 /* Finds the parts of the vDSO; they are contiguous, data first. Newer kernels may have sealed them
@@ -155,13 +175,15 @@ struct kernel_sigaction {
 
 #define KERNEL_SA_RESTORER 0x04000000ul
 
-static void set_signals(void)
+static void set_signals(bool traced)
 {
 	static const int handled[] = {
 		SIGSYS, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, STUB_KICK
 	};
 	struct kernel_sigaction sa = { 0 };
-	uint64_t none = 0;
+	uint64_t in_handler = ~((1ul << (SIGSEGV - 1)) | (1ul << (SIGBUS - 1)));
+	uint64_t mask = traced ? 0 : in_handler;
+	stack_t no_stack = { .ss_flags = SS_DISABLE };
 
 	for (int i = 1; i <= 64; i++)
 		syscall(SYS_rt_sigaction, i, &sa, NULL, 8);
@@ -171,10 +193,13 @@ static void set_signals(void)
 		int s = handled[i];
 		bool nests = s == SIGSEGV || s == SIGBUS;
 		sa.flags = SA_SIGINFO | SA_ONSTACK | KERNEL_SA_RESTORER | (nests ? SA_NODEFER : 0u);
-		sa.mask = ~((1ul << (SIGSEGV - 1)) | (1ul << (SIGBUS - 1)));
+		sa.mask = in_handler;
 		syscall(SYS_rt_sigaction, s, &sa, NULL, 8);
 	}
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8);
+	/* A stub that has not run yet is parked as if in the handler: same mask, no signal stack
+	 * armed. A traced one must be open to the kick, which its tracer sees. */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+	syscall(SYS_sigaltstack, &no_stack, NULL);
 }
 
 static void leave_libc(void)
@@ -208,17 +233,17 @@ static void keep_only(int fd)
 static uint8_t *make_temp(const struct boot_spec *spec)
 {
 	size_t code_size = (size_t)(stub_code_end - stub_code_begin);
-	void *temp = mmap((void *)TEMP_FIRST, BOOT_TEMP_SIZE, PROT_READ | PROT_WRITE,
+	void *temp = mmap((void *)temp_addr, BOOT_TEMP_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	uint8_t *t = temp;
 
-	if (temp != (void *)TEMP_FIRST)
+	if (temp != (void *)temp_addr)
 		_exit(BOOT_TEMP_AREA);
 	memcpy(t + TEMP_CODE_RUN, stub_code_begin, code_size);
 	memcpy(t + TEMP_CODE_MOVE, stub_code_begin, code_size);
 	if (mprotect(t + TEMP_CODE_RUN, 2 * STUB_CODE_SIZE, PROT_READ | PROT_EXEC) < 0)
 		_exit(BOOT_TEMP_AREA);
-	if (spec->slots_fd >= 0 && !map_at(TEMP_FIRST + TEMP_SLOT, STUB_SLOT_SIZE,
+	if (spec->slots_fd >= 0 && !map_at(temp_addr + TEMP_SLOT, STUB_SLOT_SIZE,
 					   PROT_READ | PROT_WRITE, MAP_SHARED, spec->slots_fd))
 		_exit(BOOT_SLOT);
 	return t;
@@ -228,7 +253,7 @@ static uint8_t *make_temp(const struct boot_spec *spec)
 static void lift_vdso(void)
 {
 	for (size_t i = 0; i < piece_count; i++) {
-		uint64_t to = TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start;
+		uint64_t to = temp_addr + TEMP_VDSO + pieces[i].start - pieces[0].start;
 		void *p = mremap((void *)pieces[i].start, pieces[i].size, pieces[i].size,
 				 MREMAP_MAYMOVE | MREMAP_FIXED, (void *)to);
 		if (p != (void *)to)
@@ -275,7 +300,7 @@ static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64
 		_exit(BOOT_TEMP_AREA);
 	prctl(PR_SET_NAME, "pinfold-stub");
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	set_signals();
+	set_signals(spec->traced);
 	uint8_t *temp = make_temp(spec);
 	keep_only(spec->keep_fd);
 	if (spec->traced && ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
@@ -286,16 +311,19 @@ static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64
 	size_t moved = vdso_sealed ? 0 : piece_count;
 	if (moved)
 		lift_vdso();
-	add_unmap(&b, STUB_TASK_MIN, TEMP_FIRST);
-	add_unmap(&b, TEMP_FIRST + BOOT_TEMP_SIZE, STUB_TOP);
-	add_move(&b, TEMP_FIRST + TEMP_CODE_MOVE, STUB_CODE, STUB_CODE_SIZE);
+	add_unmap(&b, STUB_TASK_MIN, temp_addr);
+	add_unmap(&b, temp_addr + BOOT_TEMP_SIZE, STUB_TOP);
+	add_move(&b, temp_addr + TEMP_CODE_MOVE, STUB_CODE, STUB_CODE_SIZE);
 	if (spec->slots_fd >= 0) {
-		add_move(&b, TEMP_FIRST + TEMP_SLOT, STUB_SLOTS, STUB_SLOT_SIZE);
+		add_move(&b, temp_addr + TEMP_SLOT, STUB_SLOTS, STUB_SLOT_SIZE);
 		add(&b, SYS_madvise, STUB_SLOTS, STUB_SLOT_SIZE, MADV_DONTFORK, 0, 0, false);
 	}
 	for (size_t i = 0; i < moved; i++)
-		add_move(&b, TEMP_FIRST + TEMP_VDSO + pieces[i].start - pieces[0].start,
+		add_move(&b, temp_addr + TEMP_VDSO + pieces[i].start - pieces[0].start,
 			 piece_final(i), pieces[i].size);
+	/* The sentry's thread pointer must not show in the guest. ARCH_SET_FS, ARCH_SET_GS. */
+	add(&b, SYS_arch_prctl, 0x1002, 0, 0, 0, 0, false);
+	add(&b, SYS_arch_prctl, 0x1001, 0, 0, 0, 0, false);
 	add(&b, SYS_mseal, STUB_CODE, STUB_CODE_SIZE, 0, 0, 0, true);
 	if (spec->filter)
 		add_filter(&b, temp, spec->filter);
@@ -312,6 +340,8 @@ int boot_first_stub(const struct boot_spec *spec, struct plat_info *info, int *o
 	int parent = getpid();
 	int err = find_vdso();
 
+	if (!err)
+		err = choose_temp();
 	if (err)
 		return err;
 	if ((size_t)(stub_code_end - stub_code_begin) > STUB_CODE_SIZE)

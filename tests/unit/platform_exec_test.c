@@ -54,6 +54,8 @@ static void test_getpid(const struct platform_ops *ops)
 
 	start(&g, ops, g_getpid);
 	rig_syscall(&g, 39);
+	CHECK_EQ(g.regs.fs_base, 0);
+	CHECK_EQ(g.regs.gs_base, 0);
 	CHECK_EQ(g.ev.arch, AUDIT_ARCH_X86_64);
 	CHECK_EQ(g.regs.rax, -ENOSYS);
 	CHECK_EQ(g.regs.rip, RIG_CODE + OFF(g_getpid) + 7);
@@ -353,6 +355,40 @@ static void test_interrupt(const struct platform_ops *ops)
 		CHECK_EQ(r.g.ev.kind, PLAT_INTERRUPT);
 	}
 	rig_free(&g);
+}
+
+/* A kick that meets a context on its very first way into the guest. */
+static void test_newborn(const struct platform_ops *ops)
+{
+	static struct runner r;
+	struct guest parent;
+
+	start(&parent, ops, g_getpid);
+	for (int i = 0; i < 150; i++) {
+		struct guest g;
+		if (i % 3 == 0)
+			start(&g, ops, g_forever);
+		else if (i % 3 == 1)
+			rig_fork(&parent, &g);
+		else
+			rig_clone(&parent, &g);
+		rig_at(&g, OFF(g_forever));
+		r.g = g;
+		atomic_store(&r.done, 0);
+		rig_thread(run_once, &r);
+		for (volatile int spin = 0; spin < i * 300; spin++)
+			;
+		ops->interrupt(g.ctx);
+		wait_done(&r);
+		CHECK_EQ(r.g.ev.kind, PLAT_INTERRUPT);
+		CHECK_EQ(r.g.regs.rip, RIG_CODE + OFF(g_forever));
+		if (i % 3 == 2)
+			ops->ctx_free(g.ctx);
+		else
+			rig_free(&g);
+	}
+	rig_syscall(&parent, 39);
+	rig_free(&parent);
 }
 
 struct sleeper_arg {
