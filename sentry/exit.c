@@ -316,8 +316,9 @@ static bool end_thread_locked(struct task *t, int status, struct list *dead)
 	t->state = TASK_ZOMBIE;
 	bool last = --g->thread_count == 0;
 	if (last && !g->exiting) {
+		/* The last thread's status is the process's (Linux 6.1, synchronize_group_exit). */
 		g->exiting = true;
-		g->exit_code = g->leader->exit_code;
+		g->exit_code = status;
 	}
 	sigpending_remove(&t->pending, ~0ull);
 	if (last)
