@@ -277,6 +277,8 @@ int sandbox_run(const struct sandbox_spec *spec)
 	/* Few arenas keep an idle sandbox small; a fixed number also keeps malloc from asking sysfs for the
 	 * processors, which the filter forbids. */
 	mallopt(M_ARENA_MAX, 4);
+	/* An arena that shrinks makes malloc read /proc/sys/vm/overcommit_memory, which is forbidden too. */
+	mallopt(M_TRIM_THRESHOLD, 64 << 20);
 	if (prepare(spec, &init))
 		return STATUS_SETUP;
 	sigfillset(&all);
