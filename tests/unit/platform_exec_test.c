@@ -569,11 +569,17 @@ static void test_fp(const struct platform_ops *ops)
 }
 
 static const struct rig_test tests[] = {
-	{ "system call", test_getpid, 0, false },    { "registers", test_registers, 0, false },
-	{ "faults", test_faults, 0, false },         { "entry forms", test_entries, 0, false },
-	{ "fs and gs base", test_fs_gs, 0, false },  { "fork", test_fork, 0, false },
-	{ "200 forks", test_many_forks, 60, false }, { "threads", test_threads, 0, false },
-	{ "interrupt", test_interrupt, 0, false },   { "futex", test_futex, 60, false },
+	{ "system call", test_getpid, 0, false },
+	{ "registers", test_registers, 0, false },
+	{ "faults", test_faults, 0, false },
+	{ "entry forms", test_entries, 0, false },
+	{ "fs and gs base", test_fs_gs, 0, false },
+	{ "fork", test_fork, 0, false },
+	{ "200 forks", test_many_forks, 60, false },
+	{ "threads", test_threads, 0, false },
+	{ "interrupt", test_interrupt, 0, false },
+	{ "interrupt of a newborn", test_newborn, 0, false },
+	{ "futex", test_futex, 60, false },
 	{ "FP state", test_fp, 0, false },
 };
 
