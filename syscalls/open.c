@@ -31,8 +31,10 @@ static long do_open(struct task *t, int dirfd, path_cgp path, int flags, uint32_
 		err = -ENOENT;
 	if (!err)
 		err = fd_check_room(t->files, 0);
+	/* Below a root of its own an absolute name begins at dirfd, too. */
+	bool scoped = resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH);
 	if (!err)
-		err = at_begin(t, dirfd, name, &a);
+		err = at_begin(t, dirfd, scoped ? "" : name, &a);
 	if (err)
 		return err;
 	a.l.resolve = resolve;
