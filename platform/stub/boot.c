@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +54,15 @@
 #define PIECES 4
 
 /* Exit statuses of a child that fails in step 1; step 2 uses the number of the command. */
-enum boot_exit { BOOT_TEMP_AREA = 101, BOOT_VDSO, BOOT_SLOT, BOOT_RSEQ, BOOT_ORPHAN, BOOT_KEEP_FD };
+enum boot_exit {
+	BOOT_TEMP_AREA = 101,
+	BOOT_VDSO,
+	BOOT_SLOT,
+	BOOT_RSEQ,
+	BOOT_ORPHAN,
+	BOOT_KEEP_FD,
+	BOOT_CAPABILITIES
+};
 
 struct piece {
 	uint64_t start, size;
@@ -218,6 +227,17 @@ static void leave_libc(void)
 	syscall(SYS_set_tid_address, NULL);
 }
 
+/* A stub needs no privilege; CAP_IPC_LOCK, for one, would lift the bound on what a guest can lock.
+ */
+static void drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	if (syscall(SYS_capset, &head, none) < 0)
+		_exit(BOOT_CAPABILITIES);
+}
+
 static void keep_only(int fd)
 {
 	if (fd < 0) {
@@ -303,6 +323,7 @@ static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64
 	set_signals(spec->traced);
 	uint8_t *temp = make_temp(spec);
 	keep_only(spec->keep_fd);
+	drop_capabilities();
 	if (spec->traced && ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
 		_exit(BOOT_ORPHAN);
 	leave_libc();

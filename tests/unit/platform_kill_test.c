@@ -6,6 +6,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "platform/base/alloc.h"
+
 /* clang-format off */
 __asm__(
 ".pushsection .rodata\n"
@@ -165,6 +167,39 @@ static void test_random_moments(const struct platform_ops *ops)
 	rig_free(&g);
 }
 
+/* Each allocation fails in turn: -ENOMEM, nothing leaks, and the next attempt works. */
+static void test_no_memory(const struct platform_ops *ops)
+{
+	struct guest g;
+	struct plat_as *as;
+	struct plat_ctx *ctx;
+
+	start(&g, ops);
+	size_t live = mem_live_count();
+	for (int what = 0; what < 3; what++)
+		for (unsigned n = 1;; n++) {
+			mem_fail_nth(n);
+			int err = what == 0   ? ops->as_new(&as, &ctx)
+				  : what == 1 ? ops->as_fork(g.ctx, &as, &ctx)
+					      : ops->ctx_clone(g.ctx, &ctx);
+			mem_fail_nth(0);
+			if (err) {
+				CHECK_EQ(err, -ENOMEM);
+				CHECK_EQ(mem_live_count(), live);
+				continue;
+			}
+			rig_syscall(&g, 39);
+			ops->ctx_free(ctx);
+			if (what < 2)
+				ops->as_free(as);
+			for (int i = 0; i < 1000 && mem_live_count() != live; i++)
+				usleep(1000);
+			CHECK_EQ(mem_live_count(), live);
+			break;
+		}
+	rig_free(&g);
+}
+
 /* A sentry with many stubs, for ever. */
 static void busy(const struct platform_ops *ops)
 {
@@ -208,6 +243,7 @@ static void test_sentry_killed(const struct platform_ops *ops)
 static const struct rig_test tests[] = {
 	{ "killed in each state", test_each_state, 0, false },
 	{ "killed at random moments", test_random_moments, 60, false },
+	{ "no memory", test_no_memory, 0, false },
 	{ "sentry killed", test_sentry_killed, 60, true },
 };
 
