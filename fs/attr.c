@@ -57,7 +57,8 @@ static uint32_t stripped_mode(uint32_t mode)
 }
 
 /* Adjusts a copy of the request by the rules; 0 or -errno. */
-static int prepare(struct inode *ino, const struct fs_stat *st, const struct cred *c, struct iattr *a)
+static int prepare(struct inode *ino, const struct fs_stat *st, const struct cred *c,
+		   struct iattr *a)
 {
 	int err = check_owner_change(st, c, a);
 
@@ -240,8 +241,8 @@ int vfs_statfs(struct path p, struct fs_statfs *out)
 		unsigned mount;
 		uint32_t st;
 	} map[] = {
-		{ MS_NOSUID, ST_NOSUID },	  { MS_NODEV, ST_NODEV },
-		{ MS_NOEXEC, ST_NOEXEC },	  { MS_NOATIME, ST_NOATIME },
+		{ MS_NOSUID, ST_NOSUID },         { MS_NODEV, ST_NODEV },
+		{ MS_NOEXEC, ST_NOEXEC },         { MS_NOATIME, ST_NOATIME },
 		{ MS_NODIRATIME, ST_NODIRATIME }, { MS_RELATIME, ST_RELATIME },
 	};
 	struct superblock *sb = p.dentry->sb;

@@ -11,12 +11,12 @@
 
 struct cred {
 	struct ref ref;
-	uint32_t uid, euid, suid, fsuid; /* [I] */
-	uint32_t gid, egid, sgid, fsgid; /* [I] */
+	uint32_t uid, euid, suid, fsuid;                                                   /* [I] */
+	uint32_t gid, egid, sgid, fsgid;                                                   /* [I] */
 	uint64_t cap_inheritable, cap_permitted, cap_effective, cap_bounding, cap_ambient; /* [I] */
-	uint32_t securebits;             /* [I] */
-	size_t group_count;              /* [I] */
-	uint32_t *groups;                /* [I] sorted ascending */
+	uint32_t securebits;                                                               /* [I] */
+	size_t group_count;                                                                /* [I] */
+	uint32_t *groups; /* [I] sorted ascending */
 };
 
 DECLARE_REF(cred);

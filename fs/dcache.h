@@ -1,14 +1,14 @@
 /*
- * The name cache, as namei and mounts use it (fs/dentry.c). A hashed dentry is referenced by the cache;
- * it is unused when that reference is the only one. A dentry's inode never changes: a name that
- * comes into being gets a new dentry in place of the negative one.
+ * The name cache, as namei and mounts use it (fs/dentry.c). A hashed dentry is referenced by the
+ * cache; it is unused when that reference is the only one. A dentry's inode never changes: a name
+ * that comes into being gets a new dentry in place of the negative one.
  */
 #pragma once
 
 #include "fs/vfs.h"
 
-/* An unhashed dentry; references parent (NULL: a root), takes ino (may be NULL). NULL without memory
- * (ino is put). */
+/* An unhashed dentry; references parent (NULL: a root), takes ino (may be NULL). NULL without
+ * memory (ino is put). */
 struct dentry *dentry_new(struct superblock *sb, struct dentry *parent, const char *name,
 			  struct inode *ino) MUST_CHECK;
 /* The cached child of that name, referenced, or NULL. */
@@ -19,8 +19,8 @@ void dcache_add(struct dentry *d);
 void dcache_add_always(struct dentry *d);
 /* Makes d not findable; deleted: its name is gone from the directory. */
 void dcache_drop(struct dentry *d, bool deleted);
-/* rename(2): d becomes `name` in parent, and what had that name (may be NULL) is dropped as deleted.
- * heap_name: a heap copy of name when it is longer than name_inline, else NULL (takes). */
+/* rename(2): d becomes `name` in parent, and what had that name (may be NULL) is dropped as
+ * deleted. heap_name: a heap copy of name when it is longer than name_inline, else NULL (takes). */
 void dcache_move(struct dentry *d, struct dentry *parent, const char *name, char *heap_name,
 		 struct dentry *replaced);
 /* RENAME_EXCHANGE. */

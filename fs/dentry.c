@@ -1,8 +1,8 @@
 /*
  * The cache of names: a hash table over (parent, name) with a keyed hash, so that a guest cannot
  * choose names that collide, and a list in order of insertion for eviction. One short mutex guards
- * all of it. What it is not: the truth. A file system's own directory is; the VFS keeps both in step
- * under the directory's mu.
+ * all of it. What it is not: the truth. A file system's own directory is; the VFS keeps both in
+ * step under the directory's mu.
  *
  * The cache's own reference means that put needs no lock unless it is the last one. A parent is
  * referenced by its children, so only leaves are ever unused.
@@ -143,8 +143,7 @@ struct dentry *dcache_find(struct dentry *parent, const char *name, size_t len)
 	struct dentry *found = NULL;
 
 	mutex_lock(&lock);
-	list_for_each(pos, b)
-	{
+	list_for_each(pos, b) {
 		struct dentry *d = list_entry(pos, struct dentry, hash_link);
 		if (d->parent == parent && strncmp(d->name, name, len) == 0 && !d->name[len]) {
 			found = dentry_get(d);
@@ -205,7 +204,8 @@ void dentry_forget(struct dentry *d)
 	dcache_drop(d, false);
 }
 
-/* Changes name and parent of d; *heap_name is consumed when used. The old parent is given for putting. */
+/* Changes name and parent of d; *heap_name is consumed when used. The old parent is given for
+ * putting. */
 static struct dentry *set_place_locked(struct dentry *d, struct dentry *parent, const char *name,
 				       char *heap_name)
 {
@@ -339,8 +339,7 @@ void dcache_purge(struct superblock *sb)
 	struct list gone = LIST_INIT(gone);
 
 	mutex_lock(&lock);
-	list_for_each_safe(pos, &lru)
-	{
+	list_for_each_safe(pos, &lru) {
 		struct dentry *d = list_entry(pos, struct dentry, lru_link);
 		if (d->sb == sb)
 			collect_locked(d, &gone);

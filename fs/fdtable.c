@@ -1,6 +1,6 @@
 /*
- * Descriptor tables: an array of files with a bit for close-on-exec. The lock is a leaf: files are put,
- * flushed and unlocked after it was dropped.
+ * Descriptor tables: an array of files with a bit for close-on-exec. The lock is a leaf: files are
+ * put, flushed and unlocked after it was dropped.
  */
 #include "fs/fdtable.h"
 

@@ -1,6 +1,6 @@
 /*
- * Inodes: the embedded base, permission bits, and the plain inode behind anonymous files. Attributes
- * live in the file systems; the VFS asks for them by getattr.
+ * Inodes: the embedded base, permission bits, and the plain inode behind anonymous files.
+ * Attributes live in the file systems; the VFS asks for them by getattr.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -27,8 +27,8 @@ static void inode_free(struct inode *ino)
 
 DEFINE_REF(inode);
 
-void inode_init(struct inode *ino, struct superblock *sb, const struct inode_ops *ops, uint64_t number,
-		uint32_t type)
+void inode_init(struct inode *ino, struct superblock *sb, const struct inode_ops *ops,
+		uint64_t number, uint32_t type)
 {
 	ref_init(&ino->ref);
 	ino->ops = ops;

@@ -1,9 +1,9 @@
 /*
- * inotify(7). One mutex guards the watches of all inodes and the queues of all instances: events are rare
- * beside everything else, and without any watch a notification is one load.
+ * inotify(7). One mutex guards the watches of all inodes and the queues of all instances: events
+ * are rare beside everything else, and without any watch a notification is one load.
  *
- * A watch references its inode, as Linux' marks do; the inode's list and the instance's list borrow the
- * watch. It is freed when it leaves both, outside the mutex.
+ * A watch references its inode, as Linux' marks do; the inode's list and the instance's list borrow
+ * the watch. It is freed when it leaves both, outside the mutex.
  */
 #include "fs/inotify.h"
 
@@ -107,8 +107,10 @@ static void append_locked(struct inotify *q, struct event *e)
 	waitq_wake(&q->wait, POLLIN | POLLRDNORM);
 }
 
-/* Identical neighbours are one; a full queue ends with an overflow event, as does lack of memory. */
-static void queue_event_locked(struct inotify *q, int wd, uint32_t mask, uint32_t cookie, const char *name)
+/* Identical neighbours are one; a full queue ends with an overflow event, as does lack of memory.
+ */
+static void queue_event_locked(struct inotify *q, int wd, uint32_t mask, uint32_t cookie,
+			       const char *name)
 {
 	struct event *e = q->event_count < MAX_EVENTS ? event_new(wd, mask, cookie, name) : NULL;
 
@@ -149,8 +151,7 @@ static void free_watches(struct list *gone)
 
 static struct watch *find_watch_locked(struct inotify *q, struct inode *ino)
 {
-	list_for_each(pos, &ino->watches)
-	{
+	list_for_each(pos, &ino->watches) {
 		struct watch *w = list_entry(pos, struct watch, inode_link);
 		if (w->q == q)
 			return w;
@@ -217,8 +218,7 @@ int inotify_rm(struct file *f, int wd)
 	if (!file_is_inotify(f))
 		return -EINVAL;
 	mutex_lock(&mu);
-	list_for_each_safe(pos, &to_inotify(f)->watches)
-	{
+	list_for_each_safe(pos, &to_inotify(f)->watches) {
 		struct watch *w = list_entry(pos, struct watch, queue_link);
 		if (w->wd == wd) {
 			remove_watch_locked(w, &gone);
@@ -233,15 +233,15 @@ int inotify_rm(struct file *f, int wd)
 /* ---- notifications ------------------------------------------------------------------------ */
 
 /* unlinked: the event is about an entry whose name is gone already. */
-static void notify(struct inode *ino, uint32_t mask, uint32_t cookie, const char *name, bool unlinked)
+static void notify(struct inode *ino, uint32_t mask, uint32_t cookie, const char *name,
+		   bool unlinked)
 {
 	struct list gone = LIST_INIT(gone);
 
 	if (atomic_load_explicit(&watch_count, memory_order_relaxed) == 0)
 		return;
 	mutex_lock(&mu);
-	list_for_each_safe(pos, &ino->watches)
-	{
+	list_for_each_safe(pos, &ino->watches) {
 		struct watch *w = list_entry(pos, struct watch, inode_link);
 		if (!(w->mask & mask & ~(uint32_t)IN_ISDIR))
 			continue;
@@ -302,8 +302,7 @@ static void remove_inode(struct inode *ino, uint32_t mask)
 	struct list gone = LIST_INIT(gone);
 
 	mutex_lock(&mu);
-	list_for_each_safe(pos, &ino->watches)
-	{
+	list_for_each_safe(pos, &ino->watches) {
 		struct watch *w = list_entry(pos, struct watch, inode_link);
 		if (w->mask & mask)
 			queue_event_locked(w->q, w->wd, mask, 0, NULL);
@@ -323,8 +322,7 @@ void fsnotify_deleted(struct inode *ino)
 	bool watched = !list_empty(&ino->watches);
 	mutex_unlock(&mu);
 	/* Another hard link keeps it. A directory has gone with its one name. */
-	if (!watched ||
-	    (ino->type != S_IFDIR && ino->ops->getattr(ino, &st) == 0 && st.nlink > 0))
+	if (!watched || (ino->type != S_IFDIR && ino->ops->getattr(ino, &st) == 0 && st.nlink > 0))
 		return;
 	remove_inode(ino, IN_DELETE_SELF);
 }
@@ -336,11 +334,9 @@ void inotify_unmount(struct superblock *sb)
 	if (atomic_load_explicit(&watch_count, memory_order_relaxed) == 0)
 		return;
 	mutex_lock(&mu);
-	list_for_each(pos, &instances)
-	{
+	list_for_each(pos, &instances) {
 		struct inotify *q = list_entry(pos, struct inotify, all_link);
-		list_for_each_safe(wpos, &q->watches)
-		{
+		list_for_each_safe(wpos, &q->watches) {
 			struct watch *w = list_entry(wpos, struct watch, queue_link);
 			if (w->ino->sb != sb)
 				continue;
@@ -381,7 +377,8 @@ static int copy_event(struct iov_iter *it, struct event *e)
 
 	ssize_t n = iov_copy_to(it, &head, sizeof(head));
 	if (n == (ssize_t)sizeof(head) && name_len)
-		n = iov_copy_to(it, e->name, name_len) == (ssize_t)name_len ? (ssize_t)sizeof(head) : -1;
+		n = iov_copy_to(it, e->name, name_len) == (ssize_t)name_len ? (ssize_t)sizeof(head)
+									    : -1;
 	mem_free(e);
 	return n == (ssize_t)sizeof(head) ? 0 : -EFAULT;
 }
@@ -469,12 +466,11 @@ static void inotify_describe(struct file *f UNUSED, struct fmt *out)
 static void inotify_show_fdinfo(struct file *f, struct fmt *out)
 {
 	mutex_lock(&mu);
-	list_for_each(pos, &to_inotify(f)->watches)
-	{
+	list_for_each(pos, &to_inotify(f)->watches) {
 		struct watch *w = list_entry(pos, struct watch, queue_link);
-		fmt_printf(out, "inotify wd:%x ino:%llx sdev:%llx mask:%x ignored_mask:0\n", (unsigned)w->wd,
-			   (unsigned long long)w->ino->ino, (unsigned long long)w->ino->sb->dev,
-			   w->mask & IN_ALL_EVENTS);
+		fmt_printf(out, "inotify wd:%x ino:%llx sdev:%llx mask:%x ignored_mask:0\n",
+			   (unsigned)w->wd, (unsigned long long)w->ino->ino,
+			   (unsigned long long)w->ino->sb->dev, w->mask & IN_ALL_EVENTS);
 	}
 	mutex_unlock(&mu);
 }

@@ -1,6 +1,6 @@
 /*
- * inotify(7): event queues, watches on inodes, and the notifications that the VFS sends. All fsnotify
- * calls are cheap when nobody watches anything.
+ * inotify(7): event queues, watches on inodes, and the notifications that the VFS sends. All
+ * fsnotify calls are cheap when nobody watches anything.
  */
 #pragma once
 
@@ -8,13 +8,14 @@
 
 /* A queue as an open file; flags: IN_NONBLOCK (O_NONBLOCK). Gives. */
 int inotify_file_new(unsigned flags, struct file **out) MUST_CHECK;
-/* inotify_add_watch(2) on a resolved inode: watch descriptor or -errno; -EINVAL when f is no inotify file. */
+/* inotify_add_watch(2) on a resolved inode: watch descriptor or -errno; -EINVAL when f is no
+ * inotify file. */
 int inotify_add(struct file *f, struct inode *ino, uint32_t mask) MUST_CHECK;
 int inotify_rm(struct file *f, int wd) MUST_CHECK;
 bool file_is_inotify(struct file *f);
 
-/* Tells the watchers of ino. name: the entry concerned, for a directory; else NULL. is_dir adds IN_ISDIR.
- * No lock of rank >= FILE_LOCKS may be held. */
+/* Tells the watchers of ino. name: the entry concerned, for a directory; else NULL. is_dir adds
+ * IN_ISDIR. No lock of rank >= FILE_LOCKS may be held. */
 void fsnotify(struct inode *ino, uint32_t mask, uint32_t cookie, const char *name);
 /* Tells the watchers of d's inode, and those of its parent with d's name. */
 void fsnotify_dentry(struct dentry *d, uint32_t mask);

@@ -2,8 +2,9 @@
  * Advisory locks: see lock_file.h. One mutex guards all lists; waiters sleep on one of a few queues
  * chosen by inode and look again when anything there was unlocked.
  *
- * Invariant: the records of one owner on one inode do not overlap, and neighbours of one type are merged.
- * A POSIX owner is a descriptor table; an owner of OFD locks is a struct file, which holds its inode.
+ * Invariant: the records of one owner on one inode do not overlap, and neighbours of one type are
+ * merged. A POSIX owner is a descriptor table; an owner of OFD locks is a struct file, which holds
+ * its inode.
  */
 #include "fs/lock_file.h"
 
@@ -19,11 +20,11 @@
 #define DEADLOCK_STEPS 10
 
 struct lock_rec {
-	struct list link;     /* [mu] in inode->posix_locks or flocks, by start */
-	struct list all_link; /* [mu] */
-	struct inode *ino;    /* [I] borrowed: the open file holds it */
-	const void *owner;    /* [I] */
-	bool ofd, flock;      /* [I] */
+	struct list link;        /* [mu] in inode->posix_locks or flocks, by start */
+	struct list all_link;    /* [mu] */
+	struct inode *ino;       /* [I] borrowed: the open file holds it */
+	const void *owner;       /* [I] */
+	bool ofd, flock;         /* [I] */
 	struct lock_range range; /* [mu] */
 };
 
@@ -34,7 +35,7 @@ struct blocked {
 };
 
 static struct mutex mu = MUTEX_INIT(RANK_FILE_LOCKS);
-static struct list all_locks = LIST_INIT(all_locks); /* [mu] */
+static struct list all_locks = LIST_INIT(all_locks);     /* [mu] */
 static struct list all_blocked = LIST_INIT(all_blocked); /* [mu] */
 static atomic_uint record_count; /* lets close(2) skip the lock when nobody locks anything */
 static struct waitq queues[QUEUES];
@@ -99,8 +100,7 @@ static void free_list(struct list *gone)
 static struct lock_rec *find_conflict(struct list *head, const void *owner,
 				      const struct lock_range *want)
 {
-	list_for_each(pos, head)
-	{
+	list_for_each(pos, head) {
 		struct lock_rec *r = list_entry(pos, struct lock_rec, link);
 		if (r->owner != owner && r->range.start <= want->end &&
 		    want->start <= r->range.end &&
@@ -118,8 +118,7 @@ static bool is_deadlock(const void *owner, const void *blocker)
 
 		if (blocker == owner)
 			return true;
-		list_for_each(pos, &all_blocked)
-		{
+		list_for_each(pos, &all_blocked) {
 			struct blocked *b = list_entry(pos, struct blocked, link);
 			if (b->owner == blocker)
 				next = b->blocker;
@@ -132,7 +131,8 @@ static bool is_deadlock(const void *owner, const void *blocker)
 }
 
 /* mu is held. Sleeps until something on the inode changed. */
-static int wait_for(struct inode *ino, const void *owner, const struct lock_rec *conflict, bool posix)
+static int wait_for(struct inode *ino, const void *owner, const struct lock_rec *conflict,
+		    bool posix)
 {
 	struct blocked b = { .owner = owner, .blocker = conflict->owner };
 
@@ -146,11 +146,12 @@ static int wait_for(struct inode *ino, const void *owner, const struct lock_rec 
 	return err;
 }
 
-/* Cuts what `want` covers out of r, an overlapping record of another type. *spare is used for a split. */
+/* Cuts what `want` covers out of r, an overlapping record of another type. *spare is used for a
+ * split. */
 static void carve(struct list *head, struct lock_rec *r, const struct lock_range *want,
 		  struct lock_rec **spare, struct list *gone)
 {
-	bool left = r->range.start < want->start, right = r->range.end > want->end;
+	bool left = r->range.start<want->start, right = r->range.end> want->end;
 
 	if (left && right) {
 		struct lock_rec *tail = *spare;
@@ -184,8 +185,7 @@ static bool overlaps(const struct lock_range *r, const struct lock_range *want)
 static void apply_locked(struct list *head, struct lock_range want, struct lock_rec **fresh,
 			 struct lock_rec **spare, const void *owner, struct list *gone)
 {
-	list_for_each_safe(pos, head)
-	{
+	list_for_each_safe(pos, head) {
 		struct lock_rec *r = list_entry(pos, struct lock_rec, link);
 		if (r->owner != owner)
 			continue;
@@ -204,7 +204,8 @@ static void apply_locked(struct list *head, struct lock_range want, struct lock_
 	*fresh = NULL;
 }
 
-int lock_range_set(struct file *f, const void *owner, int pid, const struct lock_range *want, bool wait)
+int lock_range_set(struct file *f, const void *owner, int pid, const struct lock_range *want,
+		   bool wait)
 {
 	struct inode *ino = file_inode(f);
 	struct list gone = LIST_INIT(gone);
@@ -214,7 +215,8 @@ int lock_range_set(struct file *f, const void *owner, int pid, const struct lock
 
 	w.pid = pid;
 	mutex_lock(&mu);
-	while (!err && w.type != F_UNLCK && (c = find_conflict(&ino->posix_locks, owner, &w)) != NULL)
+	while (!err && w.type != F_UNLCK &&
+	       (c = find_conflict(&ino->posix_locks, owner, &w)) != NULL)
 		err = wait ? wait_for(ino, owner, c, owner != f) : -EAGAIN;
 	if (!err) {
 		apply_locked(&ino->posix_locks, w, &fresh, &spare, owner, &gone);
@@ -250,8 +252,7 @@ static bool drop_owner_locked(struct list *head, const void *owner, struct list 
 {
 	bool any = false;
 
-	list_for_each_safe(pos, head)
-	{
+	list_for_each_safe(pos, head) {
 		struct lock_rec *r = list_entry(pos, struct lock_rec, link);
 		if (r->owner == owner) {
 			remove_locked(r, gone);
@@ -281,10 +282,10 @@ int lock_flock(struct file *f, int op)
 	}
 	want.pid = fs_hooks ? fs_hooks->current_tgid() : 0;
 	mutex_lock(&mu);
-	/* A conversion gives up the old lock first (flock(2)); waiters see it only when it was stronger. */
+	/* A conversion gives up the old lock first (flock(2)); waiters see it only when it was
+	 * stronger. */
 	bool held = false;
-	list_for_each(pos, &ino->flocks)
-	{
+	list_for_each(pos, &ino->flocks) {
 		struct lock_rec *r = list_entry(pos, struct lock_rec, link);
 		held |= r->owner == f && r->range.type == want.type;
 	}
@@ -341,8 +342,7 @@ void lock_show(struct fmt *out)
 	int n = 0;
 
 	mutex_lock(&mu);
-	list_for_each(pos, &all_locks)
-	{
+	list_for_each(pos, &all_locks) {
 		struct lock_rec *r = list_entry(pos, struct lock_rec, all_link);
 		const char *kind = r->flock ? "FLOCK " : r->ofd ? "OFDLCK" : "POSIX ";
 		uint64_t dev = r->ino->sb->dev;

@@ -13,10 +13,11 @@ struct lock_range {
 	int pid;  /* of the holder in answers; -1 for OFD locks */
 };
 
-/* owner: identity of a descriptor table (POSIX), or the struct file itself (OFD). pid: shown by F_GETLK.
- * 0; -EAGAIN when !wait and another holds it; -EDEADLK (POSIX only); -ERESTARTSYS; -ENOLCK without memory. */
-int lock_range_set(struct file *f, const void *owner, int pid, const struct lock_range *want, bool wait)
-	MUST_CHECK;
+/* owner: identity of a descriptor table (POSIX), or the struct file itself (OFD). pid: shown by
+ * F_GETLK. 0; -EAGAIN when !wait and another holds it; -EDEADLK (POSIX only); -ERESTARTSYS; -ENOLCK
+ * without memory. */
+int lock_range_set(struct file *f, const void *owner, int pid, const struct lock_range *want,
+		   bool wait) MUST_CHECK;
 /* What blocks `want`; out->type F_UNLCK when nothing does. */
 void lock_range_get(struct file *f, const void *owner, const struct lock_range *want,
 		    struct lock_range *out);

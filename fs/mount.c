@@ -1,7 +1,7 @@
 /*
  * The tree of mounts. An attached mount is referenced by the tree; the pointer to its parent is
- * borrowed, for a parent cannot be detached alone. Whatever hangs below (root dentry, super block) is
- * put outside the mount lock.
+ * borrowed, for a parent cannot be detached alone. Whatever hangs below (root dentry, super block)
+ * is put outside the mount lock.
  *
  * Start reading at mount_traverse (down) and mount_follow_up (up); fs/mount_show.c prints the tree.
  */
@@ -15,7 +15,7 @@
 #include "platform/base/alloc.h"
 
 static struct mutex lock = MUTEX_INIT(RANK_MOUNT);
-static int next_id = 21;   /* [lock] */
+static int next_id = 21;     /* [lock] */
 static unsigned mount_count; /* [lock] attached ones */
 
 void mount_tree_lock(void) NO_LOCK_ANALYSIS
@@ -83,7 +83,8 @@ static int mount_new(struct superblock *sb, struct dentry *root, const char *sou
 	return 0;
 }
 
-int mount_new_detached(struct superblock *sb, const char *source, unsigned flags, struct mount **out)
+int mount_new_detached(struct superblock *sb, const char *source, unsigned flags,
+		       struct mount **out)
 {
 	return mount_new(sb, sb->root, source, flags, out);
 }
@@ -113,8 +114,7 @@ struct mount *mount_next(struct mount *m, struct mount *top)
 
 static struct mount *covering(struct mount *m, struct dentry *d)
 {
-	list_for_each(pos, &m->children)
-	{
+	list_for_each(pos, &m->children) {
 		struct mount *c = list_entry(pos, struct mount, child_link);
 		if (c->mountpoint == d)
 			return c;
@@ -274,8 +274,8 @@ static void detach_tree_locked(struct mount *top, struct list *gone)
 	}
 }
 
-/* Copies the mounts below src that lie under root onto the copy src->copy. mount_new takes the mount
- * lock, so the mounts to copy are listed (referenced) first. */
+/* Copies the mounts below src that lie under root onto the copy src->copy. mount_new takes the
+ * mount lock, so the mounts to copy are listed (referenced) first. */
 static int copy_below(struct mount *src, struct dentry *root)
 {
 	struct mount **list;
@@ -287,8 +287,8 @@ static int copy_below(struct mount *src, struct dentry *root)
 		cap++;
 	list = mem_calloc(cap, sizeof(*list));
 	for (struct mount *m = src; list && m; m = mount_next(m, src)) {
-		bool skip = m != src && m->parent == src &&
-			    !dentry_is_ancestor(root, m->mountpoint);
+		bool skip =
+			m != src && m->parent == src && !dentry_is_ancestor(root, m->mountpoint);
 		/* Below something skipped: its parent has no copy. */
 		m->copy = m == src ? src->copy : NULL;
 		if (m != src && !skip)
@@ -301,8 +301,8 @@ static int copy_below(struct mount *src, struct dentry *root)
 		struct mount *m = list[i], *c;
 		if (!m->parent || !m->parent->copy)
 			continue;
-		err = mount_new(superblock_get(m->sb), m->root, m->source,
-				atomic_load(&m->flags), &c);
+		err = mount_new(superblock_get(m->sb), m->root, m->source, atomic_load(&m->flags),
+				&c);
 		if (err)
 			break;
 		mutex_lock(&lock);

@@ -89,8 +89,8 @@ static void show_flags(struct mount *m, struct fmt *out)
 		unsigned flag;
 		const char *text;
 	} names[] = {
-		{ MS_NOSUID, ",nosuid" },   { MS_NODEV, ",nodev" },
-		{ MS_NOEXEC, ",noexec" },   { MS_NOATIME, ",noatime" },
+		{ MS_NOSUID, ",nosuid" },         { MS_NODEV, ",nodev" },
+		{ MS_NOEXEC, ",noexec" },         { MS_NOATIME, ",noatime" },
 		{ MS_NODIRATIME, ",nodiratime" }, { MS_RELATIME, ",relatime" },
 	};
 	unsigned flags = atomic_load(&m->flags);

@@ -1,7 +1,7 @@
 /*
- * The calls that change directories: mkdir, mknod, symlink, link, unlink, rmdir. (rename has a file of
- * its own.) Each resolves the parent, takes its mu, looks the last name up again, checks in the order
- * of Linux' errors, and lets the file system act.
+ * The calls that change directories: mkdir, mknod, symlink, link, unlink, rmdir. (rename has a file
+ * of its own.) Each resolves the parent, takes its mu, looks the last name up again, checks in the
+ * order of Linux' errors, and lets the file system act.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -18,7 +18,8 @@ int dir_may_create(struct inode *dir, const struct cred *c)
 	return inode_permission(dir, c, MAY_WRITE | MAY_EXEC);
 }
 
-/* In a sticky directory only the owner of the entry, the owner of the directory or CAP_FOWNER may. */
+/* In a sticky directory only the owner of the entry, the owner of the directory or CAP_FOWNER may.
+ */
 static int check_sticky(struct inode *dir, struct inode *ino, const struct cred *c)
 {
 	struct fs_stat dir_st, st;
@@ -60,8 +61,8 @@ struct make {
 };
 
 /* The file system's part; gives the new inode. */
-static int call_make(struct inode *dir, const char *name, const struct make *m, const struct cred *c,
-		     struct inode **out)
+static int call_make(struct inode *dir, const char *name, const struct make *m,
+		     const struct cred *c, struct inode **out)
 {
 	const struct inode_ops *ops = dir->ops;
 	int err = -EPERM;
@@ -340,9 +341,9 @@ static int remove_last(struct walk *w, bool is_dir)
 
 static int remove_at(const struct fs_lookup *l, const char *name, bool is_dir)
 {
-	static const int dir_errors[] = { [LAST_ROOT] = -EBUSY,
-					  [LAST_DOT] = -EINVAL,
-					  [LAST_DOTDOT] = -ENOTEMPTY };
+	static const int dir_errors[] = {
+		[LAST_ROOT] = -EBUSY, [LAST_DOT] = -EINVAL, [LAST_DOTDOT] = -ENOTEMPTY
+	};
 	struct walk w;
 
 	int err = walk_begin(&w, l, name);

@@ -1,6 +1,6 @@
 /*
- * open(2), openat2(2): the last component by the rules of O_CREAT, O_EXCL and O_NOFOLLOW, then the checks
- * of may_open in the order in which Linux makes them, then the file system's own open.
+ * open(2), openat2(2): the last component by the rules of O_CREAT, O_EXCL and O_NOFOLLOW, then the
+ * checks of may_open in the order in which Linux makes them, then the file system's own open.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -43,7 +43,8 @@ static int path_file_new(struct inode *ino, int flags, struct file **out)
 
 static int access_mask(int flags)
 {
-	static const int masks[] = { MAY_READ, MAY_WRITE, MAY_READ | MAY_WRITE, MAY_READ | MAY_WRITE };
+	static const int masks[] = { MAY_READ, MAY_WRITE, MAY_READ | MAY_WRITE,
+				     MAY_READ | MAY_WRITE };
 	int mask = masks[flags & O_ACCMODE];
 
 	return flags & O_TRUNC ? mask | MAY_WRITE : mask;
@@ -198,7 +199,8 @@ static int create_last(struct walk *w, uint32_t mode, struct dentry **out, bool 
 	if (!err)
 		err = dir_may_create(dir->inode, w->l->cred);
 	if (!err)
-		err = dir_create_locked(dir, d, S_IFREG | walk_mode(w->l, mode & 07777), w->l->cred, out);
+		err = dir_create_locked(dir, d, S_IFREG | walk_mode(w->l, mode & 07777), w->l->cred,
+					out);
 	mutex_unlock(&dir->inode->mu);
 	dentry_put(d);
 	if (!err)
@@ -296,14 +298,15 @@ static int open_tmpfile(const struct fs_lookup *l, const char *name, int flags, 
 
 	if ((flags & O_ACCMODE) == O_RDONLY)
 		return -EINVAL;
-	int err = path_lookup(l, name, LOOKUP_DIRECTORY | (flags & O_NOFOLLOW ? 0 : LOOKUP_FOLLOW), &dir);
+	int err = path_lookup(l, name, LOOKUP_DIRECTORY | (flags & O_NOFOLLOW ? 0 : LOOKUP_FOLLOW),
+			      &dir);
 	if (err)
 		return err;
 	err = tmpfile_dentry(dir, l, flags, mode, &d);
 	if (!err) {
 		struct path p = { dir.mnt, d };
-		err = open_found(p, flags & ~(TMPFILE_BIT | O_DIRECTORY | O_CREAT | O_TRUNC), l->cred,
-				 false, true, out);
+		err = open_found(p, flags & ~(TMPFILE_BIT | O_DIRECTORY | O_CREAT | O_TRUNC),
+				 l->cred, false, true, out);
 		if (!err)
 			atomic_fetch_or(&(*out)->flags, O_TMPFILE);
 		dentry_put(d);
@@ -312,7 +315,8 @@ static int open_tmpfile(const struct fs_lookup *l, const char *name, int flags, 
 	return err;
 }
 
-int vfs_open(const struct fs_lookup *l, const char *name, int flags, uint32_t mode, struct file **out)
+int vfs_open(const struct fs_lookup *l, const char *name, int flags, uint32_t mode,
+	     struct file **out)
 {
 	struct last_result r = { .want_dir = flags & O_DIRECTORY };
 	struct path p;

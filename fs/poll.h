@@ -1,7 +1,7 @@
 /*
- * Readiness. A file's poll op returns the poll(2) bits that hold now and, when `pt` is given, names the
- * wait queues on which a change will be announced, by poll_wait. Poll, select and epoll differ only in
- * their poll_table.
+ * Readiness. A file's poll op returns the poll(2) bits that hold now and, when `pt` is given, names
+ * the wait queues on which a change will be announced, by poll_wait. Poll, select and epoll differ
+ * only in their poll_table.
  */
 #pragma once
 

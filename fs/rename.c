@@ -1,7 +1,8 @@
 /*
  * rename(2), renameat2(2). Locks: the file system's rename_mu for a move between directories, which
- * freezes the shape of the tree, then the directories' mu, an ancestor before what is below it, else
- * by address. Everybody else who holds two directories holds a parent and its child, in that order.
+ * freezes the shape of the tree, then the directories' mu, an ancestor before what is below it,
+ * else by address. Everybody else who holds two directories holds a parent and its child, in that
+ * order.
  */
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,6 +1,6 @@
 /*
- * Super blocks. Mounts keep one alive; the last reference goes with the last mount, the last open file
- * and the last working directory in it, so no inode of it is in use any more.
+ * Super blocks. Mounts keep one alive; the last reference goes with the last mount, the last open
+ * file and the last working directory in it, so no inode of it is in use any more.
  */
 #include <errno.h>
 #include <sys/sysmacros.h>

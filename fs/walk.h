@@ -15,12 +15,12 @@ struct walk_frame {
 
 struct walk {
 	const struct fs_lookup *l;
-	struct path root;        /* referenced */
-	struct path cur;         /* referenced */
-	int links;               /* symlinks followed so far */
-	char *text;              /* the link body being walked, NULL for the caller's name */
+	struct path root; /* referenced */
+	struct path cur;  /* referenced */
+	int links;        /* symlinks followed so far */
+	char *text;       /* the link body being walked, NULL for the caller's name */
 	enum last_type last_type;
-	bool last_slash;         /* the last component is followed by '/' */
+	bool last_slash; /* the last component is followed by '/' */
 	char last[NAME_LEN_MAX + 1];
 	struct dentry *link_dir; /* referenced: where the last symlink was found */
 	int depth;
@@ -32,7 +32,8 @@ int walk_begin(struct walk *w, const struct fs_lookup *l, const char *name) MUST
 /* Resolves all but the last component: cur is the directory, last the rest. */
 int walk_parent(struct walk *w, const char *name) MUST_CHECK;
 void walk_end(struct walk *w);
-/* Looks the last component up in cur; gives a dentry, which may be negative. dir->mu must not be held. */
+/* Looks the last component up in cur; gives a dentry, which may be negative. dir->mu must not be
+ * held. */
 int walk_lookup(struct walk *w, struct dentry **out) MUST_CHECK;
 /* The same with cur's inode mu held. */
 int walk_lookup_locked(struct dentry *dir, const char *name, struct dentry **out) MUST_CHECK;
@@ -40,8 +41,8 @@ int walk_lookup_locked(struct dentry *dir, const char *name, struct dentry **out
 int walk_step(struct walk *w, struct dentry *d) MUST_CHECK;
 /* Handles a last component of ".", ".." or "/". */
 int walk_dots(struct walk *w) MUST_CHECK;
-/* cur is the symlink that was the last component: continues until the next last component. *out_jumped:
- * a magic link, cur is the final object. */
+/* cur is the symlink that was the last component: continues until the next last component.
+ * *out_jumped: a magic link, cur is the final object. */
 int walk_follow_last(struct walk *w, bool *out_jumped) MUST_CHECK;
 /* RESOLVE_BENEATH and IN_ROOT: is the result still inside? */
 int walk_complete(struct walk *w) MUST_CHECK;
@@ -50,7 +51,8 @@ int walk_complete(struct walk *w) MUST_CHECK;
 int dir_may_create(struct inode *dir, const struct cred *c) MUST_CHECK;
 int dir_may_delete(struct inode *dir, struct dentry *victim, const struct cred *c, bool is_dir)
 	MUST_CHECK;
-/* Creates a regular file with dir's mu held in place of the negative dentry; gives the new dentry. */
+/* Creates a regular file with dir's mu held in place of the negative dentry; gives the new dentry.
+ */
 int dir_create_locked(struct dentry *dir, struct dentry *negative, uint32_t mode,
 		      const struct cred *c, struct dentry **out) MUST_CHECK;
 /* mode & ~umask of the lookup's context. */

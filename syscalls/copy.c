@@ -1,6 +1,6 @@
 /*
- * Moving data between descriptors inside the kernel: sendfile, copy_file_range, splice, tee, vmsplice.
- * Files are copied through a bounded buffer; pages of pipes are handed over (fs/pipe.h).
+ * Moving data between descriptors inside the kernel: sendfile, copy_file_range, splice, tee,
+ * vmsplice. Files are copied through a bounded buffer; pages of pipes are handed over (fs/pipe.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ struct end {
 	struct file *f;  /* referenced */
 	i64_gp off_addr; /* null: the file's own position */
 	int64_t pos;
-	bool own;        /* pos is a copy of f->pos, or f has none */
+	bool own; /* pos is a copy of f->pos, or f has none */
 };
 
 static int end_begin(struct task *t, struct end *e, int fd, i64_gp off_addr)
@@ -170,8 +170,8 @@ static int check_copy_range(struct end *in, struct end *out, uint64_t len)
 	return 0;
 }
 
-long sys_copy_file_range(struct task *t, int fd_in, i64_gp off_in, int fd_out, i64_gp off_out, uint64_t len,
-			 uint32_t flags)
+long sys_copy_file_range(struct task *t, int fd_in, i64_gp off_in, int fd_out, i64_gp off_out,
+			 uint64_t len, uint32_t flags)
 {
 	struct end in, out = { .f = NULL };
 
@@ -223,7 +223,8 @@ static long splice_out(struct end *in, struct end *out, size_t size, bool nonblo
 }
 
 /* Fills up to `room` pages from the source; their number, or -errno when there is none. */
-static int fill_pages(struct end *in, struct pipe_page *pages, unsigned room, size_t size, long *out_bytes)
+static int fill_pages(struct end *in, struct pipe_page *pages, unsigned room, size_t size,
+		      long *out_bytes)
 {
 	unsigned n = 0;
 	ssize_t got = 0;
@@ -263,7 +264,8 @@ static long splice_in(struct end *in, struct end *out, size_t size, bool nonbloc
 
 static long do_splice(struct end *in, struct end *out, uint64_t len, uint32_t flags)
 {
-	bool nonblock = flags & SPLICE_F_NONBLOCK, in_pipe = is_pipe(in->f), out_pipe = is_pipe(out->f);
+	bool nonblock = flags & SPLICE_F_NONBLOCK, in_pipe = is_pipe(in->f),
+	     out_pipe = is_pipe(out->f);
 	size_t size = MIN(len, RW_COUNT_MAX);
 
 	if (!file_can_read(in->f) || !file_can_write(out->f))

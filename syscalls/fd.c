@@ -109,7 +109,7 @@ static long set_status_flags(struct task *t, struct file *f, unsigned arg)
 	struct inode *ino = file_inode(f);
 	struct fs_stat st;
 
-	if ((new & ~old & O_NOATIME) && ino) {
+	if ((new & ~old &O_NOATIME) && ino) {
 		int err = ino->ops->getattr(ino, &st);
 		if (err)
 			return err;

@@ -14,8 +14,8 @@ struct at {
 int at_begin(struct task *t, int dirfd, const char *name, struct at *a) MUST_CHECK;
 void at_end(struct at *a);
 
-/* A guest's name to a path (gives); lflags are LOOKUP_*. An empty name is -ENOENT without LOOKUP_EMPTY, and
- * a NULL one is taken for empty with it. */
+/* A guest's name to a path (gives); lflags are LOOKUP_*. An empty name is -ENOENT without
+ * LOOKUP_EMPTY, and a NULL one is taken for empty with it. */
 int path_at(struct task *t, int dirfd, path_cgp name, unsigned lflags, struct path *out) MUST_CHECK;
 /* The path of a descriptor (gives); with is_io O_PATH descriptors are -EBADF. */
 int path_of_fd(struct task *t, int fd, bool is_io, struct path *out) MUST_CHECK;

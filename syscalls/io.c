@@ -114,8 +114,8 @@ static int check_rwf(struct file *f, uint32_t flags, bool write)
 }
 
 /* pos NULL: the file's own. */
-static long do_vector(struct task *t, int fd, iovec_cgp iov, uint64_t count, int64_t *pos, uint32_t flags,
-		      bool write)
+static long do_vector(struct task *t, int fd, iovec_cgp iov, uint64_t count, int64_t *pos,
+		      uint32_t flags, bool write)
 {
 	struct file *f = fd_get_io(t->files, fd);
 	struct iov_iter it;
@@ -214,8 +214,9 @@ long sys_ftruncate(struct task *t, int fd, int64_t length)
 
 static int check_fallocate(struct file *f, int mode, int64_t offset, int64_t len)
 {
-	const int exclusive = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_ZERO_RANGE |
-			      FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
+	const int exclusive = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE |
+			      FALLOC_FL_ZERO_RANGE | FALLOC_FL_INSERT_RANGE |
+			      FALLOC_FL_UNSHARE_RANGE;
 	struct inode *ino = file_inode(f);
 	int kind = mode & exclusive;
 
@@ -354,7 +355,8 @@ long sys_readahead(struct task *t, int fd, int64_t offset UNUSED, uint64_t count
 		return -EBADF;
 	if (!file_can_read(f))
 		r = -EBADF;
-	else if (!file_inode(f) || (file_inode(f)->type != S_IFREG && file_inode(f)->type != S_IFBLK))
+	else if (!file_inode(f) ||
+		 (file_inode(f)->type != S_IFREG && file_inode(f)->type != S_IFBLK))
 		r = -EINVAL;
 	file_put(f);
 	return r;

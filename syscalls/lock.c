@@ -57,7 +57,8 @@ static int range_of(struct file *f, const struct flock *fl, struct lock_range *r
 		r->start = start + fl->l_len;
 		r->end = start - 1;
 	}
-	return fl->l_type == F_RDLCK || fl->l_type == F_WRLCK || fl->l_type == F_UNLCK ? 0 : -EINVAL;
+	return fl->l_type == F_RDLCK || fl->l_type == F_WRLCK || fl->l_type == F_UNLCK ? 0
+										       : -EINVAL;
 }
 
 static void answer(struct flock *fl, const struct lock_range *r)
@@ -71,8 +72,8 @@ static void answer(struct flock *fl, const struct lock_range *r)
 	fl->l_pid = r->pid;
 }
 
-static long set_lock(struct task *t, int fd, struct file *f, const void *owner, struct lock_range *r,
-		     bool wait)
+static long set_lock(struct task *t, int fd, struct file *f, const void *owner,
+		     struct lock_range *r, bool wait)
 {
 	if (r->type == F_RDLCK && !file_can_read(f))
 		return -EBADF;
@@ -81,7 +82,8 @@ static long set_lock(struct task *t, int fd, struct file *f, const void *owner, 
 	int err = lock_range_set(f, owner, t->group->tgid, r, wait);
 	if (err || r->type == F_UNLCK || owner == f)
 		return err;
-	/* Another thread may have closed the descriptor meanwhile; its close must drop this lock too. */
+	/* Another thread may have closed the descriptor meanwhile; its close must drop this lock
+	 * too. */
 	struct file *now = fd_get(t->files, fd);
 	if (now != f)
 		lock_file_closed(f, owner);

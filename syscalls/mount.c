@@ -20,11 +20,11 @@
 
 static const struct {
 	const char *name;
-	/* NULL: tmpfs, the one that has options. Those of the others are accepted unread: they concern
-	 * namespaces that we do not have. */
+	/* NULL: tmpfs, the one that has options. Those of the others are accepted unread: they
+	 * concern namespaces that we do not have. */
 	int (*make)(struct superblock **out);
 } fs_types[] = {
-	{ "tmpfs", NULL },	 { "ramfs", NULL },	    { "proc", procfs_new },
+	{ "tmpfs", NULL },      { "ramfs", NULL },        { "proc", procfs_new },
 	{ "sysfs", sysfs_new }, { "devpts", devpts_new }, { "devtmpfs", devfs_new },
 };
 
@@ -57,7 +57,8 @@ static int load_data(struct task *t, buf_cgp src, const char **out)
 		return -ENOMEM;
 	while (n < PAGE_SIZE - 1) {
 		/* Up to the end of the guest's page, which is all that one copy may touch. */
-		size_t step = MIN(PAGE_SIZE - 1 - n, PAGE_SIZE - (size_t)((src.addr.va + n) % PAGE_SIZE));
+		size_t step =
+			MIN(PAGE_SIZE - 1 - n, PAGE_SIZE - (size_t)((src.addr.va + n) % PAGE_SIZE));
 		if (guest_read(t, buf + n, gaddr(src.addr.va + n), step))
 			break;
 		n += step;
@@ -134,7 +135,8 @@ static int do_mount(struct task *t, struct path where, const struct mount_args *
 	return mount_fresh(where, a);
 }
 
-long sys_mount(struct task *t, path_cgp source, path_cgp target, path_cgp fstype, uint64_t flags, buf_cgp data)
+long sys_mount(struct task *t, path_cgp source, path_cgp target, path_cgp fstype, uint64_t flags,
+	       buf_cgp data)
 {
 	struct mount_args a = { .flags = flags };
 	struct path where;

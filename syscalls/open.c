@@ -7,16 +7,17 @@
 #define O_LARGEFILE_BIT 0100000
 #define TMPFILE_BIT (O_TMPFILE & ~O_DIRECTORY)
 #define KNOWN_FLAGS                                                                                \
-	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |     \
-	 O_DSYNC | O_ASYNC | O_DIRECT | O_LARGEFILE_BIT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |  \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |      \
+	 O_DSYNC | O_ASYNC | O_DIRECT | O_LARGEFILE_BIT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |   \
 	 O_CLOEXEC | O_PATH | TMPFILE_BIT)
 #define KNOWN_RESOLVE                                                                              \
-	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH |        \
+	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH |         \
 	 RESOLVE_IN_ROOT | RESOLVE_CACHED)
 #define PATH_FLAGS (O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC)
 
 /* flags are known ones. */
-static long do_open(struct task *t, int dirfd, path_cgp path, int flags, uint32_t mode, uint64_t resolve)
+static long do_open(struct task *t, int dirfd, path_cgp path, int flags, uint32_t mode,
+		    uint64_t resolve)
 {
 	const char *name;
 	struct file *f;
@@ -89,5 +90,6 @@ long sys_openat2(struct task *t, int dirfd, path_cgp path, buf_cgp how, uint64_t
 		err = check_how(&h);
 	if (err)
 		return err;
-	return do_open(t, dirfd, path, (int)h.flags, (uint32_t)h.mode, h.resolve & ~(uint64_t)RESOLVE_CACHED);
+	return do_open(t, dirfd, path, (int)h.flags, (uint32_t)h.mode,
+		       h.resolve & ~(uint64_t)RESOLVE_CACHED);
 }

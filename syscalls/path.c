@@ -86,7 +86,8 @@ static bool may_link_fd(struct task *t, int fd)
 	return may;
 }
 
-long sys_linkat(struct task *t, int olddirfd, path_cgp oldpath, int newdirfd, path_cgp newpath, int flags)
+long sys_linkat(struct task *t, int olddirfd, path_cgp oldpath, int newdirfd, path_cgp newpath,
+		int flags)
 {
 	const char *old_name, *new_name;
 	struct at old, new;

@@ -69,7 +69,8 @@ static struct iattr owner_attr(uint32_t owner, uint32_t group)
 			       .gid = group };
 }
 
-long sys_fchownat(struct task *t, int dirfd, path_cgp path, uint32_t owner, uint32_t group, int flags)
+long sys_fchownat(struct task *t, int dirfd, path_cgp path, uint32_t owner, uint32_t group,
+		  int flags)
 {
 	struct iattr a = owner_attr(owner, group);
 	struct path p;
@@ -124,7 +125,8 @@ static int times_attr(const struct timespec ts[2], struct iattr *a)
 }
 
 /* A NULL path means the descriptor itself. */
-static long set_times(struct task *t, int dirfd, path_cgp path, const struct timespec ts[2], int flags)
+static long set_times(struct task *t, int dirfd, path_cgp path, const struct timespec ts[2],
+		      int flags)
 {
 	struct iattr a;
 	struct path p;

@@ -109,13 +109,15 @@ static void fill_statx(struct statx *x, const struct fs_stat *s, const struct mo
 	x->stx_mnt_id = (uint64_t)mnt->id;
 }
 
-long sys_statx(struct task *t, int dirfd, path_cgp path, int flags, uint32_t mask, statx_gp statxbuf)
+long sys_statx(struct task *t, int dirfd, path_cgp path, int flags, uint32_t mask,
+	       statx_gp statxbuf)
 {
 	struct fs_stat s;
 	struct statx x;
 	struct path p;
 
-	if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)) ||
+	if ((flags &
+	     ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)) ||
 	    (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE || (mask & STATX__RESERVED))
 		return -EINVAL;
 	int err = path_at(t, dirfd, path, lookup_of_at(flags), &p);

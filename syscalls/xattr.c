@@ -46,7 +46,9 @@ static int check_permission(struct path p, const struct cred *c, const char *nam
 				return -EPERM;
 		}
 	}
-	return inode_permission(ino, c, write ? MAY_WRITE : MAY_READ);
+	int err = inode_permission(ino, c, write ? MAY_WRITE : MAY_READ);
+	/* Nobody serves any other name space. */
+	return err || has_prefix(name, XATTR_USER_PREFIX) ? err : -EOPNOTSUPP;
 }
 
 static int load_name(struct task *t, path_cgp src, char name[XATTR_NAME_MAX + 1])
@@ -85,20 +87,22 @@ static struct target by_fd(int fd)
 
 /* ---- set and remove ----------------------------------------------------------------------- */
 
-static int set_on(struct path p, const struct cred *c, const char *name, const void *val, size_t size,
-		  int flags)
+static int set_on(struct path p, const struct cred *c, const char *name, const void *val,
+		  size_t size, int flags)
 {
 	struct inode *ino = p.dentry->inode;
 
 	int err = check_permission(p, c, name, true);
 	if (!err)
-		err = ino->ops->setxattr ? ino->ops->setxattr(ino, name, val, size, flags) : -EOPNOTSUPP;
+		err = ino->ops->setxattr ? ino->ops->setxattr(ino, name, val, size, flags)
+					 : -EOPNOTSUPP;
 	if (!err)
 		fsnotify_dentry(p.dentry, IN_ATTRIB);
 	return err;
 }
 
-static long do_set(struct task *t, struct target w, path_cgp name, buf_cgp value, uint64_t size, int flags)
+static long do_set(struct task *t, struct target w, path_cgp name, buf_cgp value, uint64_t size,
+		   int flags)
 {
 	char kname[XATTR_NAME_MAX + 1];
 	void *val = NULL;
@@ -125,12 +129,14 @@ static long do_set(struct task *t, struct target w, path_cgp name, buf_cgp value
 	return err;
 }
 
-long sys_setxattr(struct task *t, path_cgp path, path_cgp name, buf_cgp value, uint64_t size, int flags)
+long sys_setxattr(struct task *t, path_cgp path, path_cgp name, buf_cgp value, uint64_t size,
+		  int flags)
 {
 	return do_set(t, by_path(path, true), name, value, size, flags);
 }
 
-long sys_lsetxattr(struct task *t, path_cgp path, path_cgp name, buf_cgp value, uint64_t size, int flags)
+long sys_lsetxattr(struct task *t, path_cgp path, path_cgp name, buf_cgp value, uint64_t size,
+		   int flags)
 {
 	return do_set(t, by_path(path, false), name, value, size, flags);
 }
@@ -178,7 +184,8 @@ long sys_fremovexattr(struct task *t, int fd, path_cgp name)
 /* ---- get and list ------------------------------------------------------------------------- */
 
 /* Size, or what the file system put into buf (`cap` bytes). */
-static ssize_t read_attr(struct path p, const struct cred *c, const char *name, void *buf, size_t cap)
+static ssize_t read_attr(struct path p, const struct cred *c, const char *name, void *buf,
+			 size_t cap)
 {
 	struct inode *ino = p.dentry->inode;
 
