@@ -94,14 +94,10 @@ static size_t out_room(const struct ldisc *ld)
 	return LDISC_OUT_SIZE - ldisc_out_count(ld);
 }
 
-size_t ldisc_output_room(const struct ldisc *ld)
+/* Room for one byte more, which becomes at most a tab's width, beside the part kept for echoes. */
+bool ldisc_can_output(const struct ldisc *ld)
 {
-	size_t room = out_room(ld);
-
-	if (ld->stopped || room <= LDISC_ECHO_ROOM)
-		return 0;
-	/* A tab may become eight spaces, a newline two bytes. */
-	return oflag(ld, OPOST) ? (room - LDISC_ECHO_ROOM + TAB_SIZE - 1) / TAB_SIZE : room - LDISC_ECHO_ROOM;
+	return !ld->stopped && out_room(ld) >= LDISC_ECHO_ROOM + TAB_SIZE;
 }
 
 /* Echoes that find no room are lost, as in Linux. */
@@ -186,8 +182,7 @@ size_t ldisc_output(struct ldisc *ld, const uint8_t *data, size_t n)
 {
 	size_t done = 0;
 
-	/* A byte becomes at most a tab's width. */
-	while (done < n && !ld->stopped && out_room(ld) >= LDISC_ECHO_ROOM + TAB_SIZE)
+	while (done < n && ldisc_can_output(ld))
 		put_processed(ld, data[done++]);
 	return done;
 }

@@ -50,8 +50,8 @@ size_t ldisc_receive(struct ldisc *ld, const uint8_t *data, size_t n);
 bool ldisc_can_receive(const struct ldisc *ld);
 /* Bytes that a program wrote; as many as fit, with output processing. */
 size_t ldisc_output(struct ldisc *ld, const uint8_t *data, size_t n);
-/* Room for a program's output, in bytes before processing, at least. */
-size_t ldisc_output_room(const struct ldisc *ld);
+/* Would ldisc_output take a byte now? */
+bool ldisc_can_output(const struct ldisc *ld);
 /* Bytes waiting for the driver side, and taking them. */
 size_t ldisc_out_count(const struct ldisc *ld);
 size_t ldisc_out_take(struct ldisc *ld, uint8_t *dst, size_t n);

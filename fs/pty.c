@@ -201,7 +201,7 @@ static uint32_t slave_poll(struct tty *t, struct poll_table *pt)
 	bool timed = cc[VTIME] > 0 || cc[VMIN] == 0;
 	if (ldisc_can_read(&p->ld, timed ? 1 : cc[VMIN]))
 		bits |= POLLIN | POLLRDNORM;
-	if (ldisc_output_room(&p->ld) > 0)
+	if (ldisc_can_output(&p->ld))
 		bits |= POLLOUT | POLLWRNORM;
 	mutex_unlock(&t->mu);
 	return bits;
