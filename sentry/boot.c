@@ -274,9 +274,9 @@ int sandbox_run(const struct sandbox_spec *spec)
 	sigset_t all;
 
 	main_tid = gettid();
-	/* Few arenas keep an idle sandbox small; a fixed number also keeps malloc from asking sysfs for the
-	 * processors, which the filter forbids. */
-	mallopt(M_ARENA_MAX, 4);
+	/* One arena: an idle sandbox stays small, and malloc never asks sysfs for the processors nor procfs for the
+	 * overcommit mode, which the filter forbids. Each thread's cache takes the load off its lock. */
+	mallopt(M_ARENA_MAX, 1);
 	/* An arena that shrinks makes malloc read /proc/sys/vm/overcommit_memory, which is forbidden too. */
 	mallopt(M_TRIM_THRESHOLD, 64 << 20);
 	if (prepare(spec, &init))
