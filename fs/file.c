@@ -139,6 +139,13 @@ static int check_area(int64_t pos, size_t count)
 	return 0;
 }
 
+static ssize_t read_at(struct file *f, struct iov_iter *it, int64_t *pos)
+{
+	int err = check_area(*pos, it->count);
+
+	return err ? err : f->ops->read(f, it, pos);
+}
+
 ssize_t vfs_read(struct file *f, struct iov_iter *it, int64_t *pos)
 {
 	int64_t none = 0;
@@ -150,20 +157,16 @@ ssize_t vfs_read(struct file *f, struct iov_iter *it, int64_t *pos)
 		return -EISDIR;
 	if (!f->ops->read)
 		return -EINVAL;
-	bool seekable = is_seekable(f);
-	if (pos && !seekable)
+	if (pos && !is_seekable(f))
 		return -ESPIPE;
 	iov_truncate(it, RW_COUNT_MAX);
-	bool own = !pos && seekable;
-	if (own) {
+	if (!pos && is_seekable(f)) {
 		mutex_lock(&f->pos_mu);
-		pos = &f->pos;
-	}
-	n = pos ? check_area(*pos, it->count) : 0;
-	if (n == 0)
-		n = f->ops->read(f, it, pos ? pos : &none);
-	if (own)
+		n = read_at(f, it, &f->pos);
 		mutex_unlock(&f->pos_mu);
+	} else {
+		n = read_at(f, it, pos ? pos : &none);
+	}
 	if (n > 0)
 		fsnotify_file(f, IN_ACCESS);
 	return n;
@@ -209,9 +212,20 @@ static ssize_t write_regular(struct file *f, struct inode *ino, struct iov_iter 
 	return n;
 }
 
-ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool append)
+static ssize_t write_at(struct file *f, struct iov_iter *it, int64_t *pos, bool append)
 {
 	struct inode *ino = file_inode(f);
+	int err = check_area(*pos, it->count);
+
+	if (err)
+		return err;
+	if (is_seekable(f) && ino && ino->type == S_IFREG)
+		return write_regular(f, ino, it, pos, append);
+	return f->ops->write(f, it, pos);
+}
+
+ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool append)
+{
 	int64_t none = 0;
 	ssize_t n;
 
@@ -219,25 +233,19 @@ ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool
 		return -EBADF;
 	if (!f->ops->write)
 		return -EINVAL;
-	bool seekable = is_seekable(f);
-	if (pos && !seekable)
+	if (pos && !is_seekable(f))
 		return -ESPIPE;
 	iov_truncate(it, RW_COUNT_MAX);
-	bool own = !pos && seekable;
-	if (own) {
+	if (!pos && is_seekable(f)) {
 		mutex_lock(&f->pos_mu);
-		pos = &f->pos;
-	}
-	n = pos ? check_area(*pos, it->count) : 0;
-	if (n == 0 && seekable && ino && ino->type == S_IFREG)
-		n = write_regular(f, ino, it, pos, append);
-	else if (n == 0)
-		n = f->ops->write(f, it, pos ? pos : &none);
-	if (own)
+		n = write_at(f, it, &f->pos, append);
 		mutex_unlock(&f->pos_mu);
+	} else {
+		n = write_at(f, it, pos ? pos : &none, append);
+	}
 	if (n > 0)
 		fsnotify_file(f, IN_MODIFY);
-	if (n == -EPIPE && fs_hooks && sock_raises_sigpipe(f))
+	if (n == -EPIPE && fs_hooks)
 		fs_hooks->signal_self(SIGPIPE);
 	return n;
 }

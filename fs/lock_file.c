@@ -132,7 +132,7 @@ static bool is_deadlock(const void *owner, const void *blocker)
 
 /* mu is held. Sleeps until something on the inode changed. */
 static int wait_for(struct inode *ino, const void *owner, const struct lock_rec *conflict,
-		    bool posix)
+		    bool posix) REQUIRES(&mu)
 {
 	struct blocked b = { .owner = owner, .blocker = conflict->owner };
 
