@@ -41,9 +41,11 @@ static int end_load(struct task *t, struct end *e)
 		return e->pos < 0 ? -EINVAL : 0;
 	}
 	if (e->f->ops->seek) {
+		/* By the op: the position of an inherited stream is the host's. */
 		mutex_lock(&e->f->pos_mu);
-		e->pos = e->f->pos;
+		e->pos = e->f->ops->seek(e->f, 0, SEEK_CUR);
 		mutex_unlock(&e->f->pos_mu);
+		return e->pos < 0 ? (int)e->pos : 0;
 	}
 	return 0;
 }
@@ -55,8 +57,9 @@ static int end_store(struct task *t, struct end *e, long moved)
 		return moved >= 0 ? guest_store(t, e->off_addr, &e->pos) : 0;
 	if (e->f->ops->seek && moved > 0) {
 		mutex_lock(&e->f->pos_mu);
-		e->f->pos = e->pos;
+		int64_t pos = e->f->ops->seek(e->f, e->pos, SEEK_SET);
 		mutex_unlock(&e->f->pos_mu);
+		return pos < 0 ? (int)pos : 0;
 	}
 	return 0;
 }
