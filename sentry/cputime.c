@@ -60,6 +60,12 @@ void task_times_fold(struct task *t)
 	t->utime_ns += share;
 }
 
+void task_times_final(struct task *t)
+{
+	task_times_fold(t);
+	t->stime_ns += host_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 void group_times_locked(struct group *g, uint64_t *out_user_ns, uint64_t *out_sys_ns)
 {
 	*out_user_ns = g->dead_utime_ns;

@@ -129,7 +129,7 @@ void task_vfork_release(struct task *t)
 
 static void drop_mm(struct task *t)
 {
-	task_times_fold(t);
+	task_times_final(t);
 	mutex_lock(&t->sighand->mu);
 	t->ctx_gone = true;
 	mutex_unlock(&t->sighand->mu);

@@ -15,6 +15,8 @@ void task_release_futexes(struct task *t);
 void task_vfork_release(struct task *t);
 /* Adds the processor time of the current context to t's counters; before the context is freed. */
 void task_times_fold(struct task *t);
+/* The same at the end of t's own thread, with the time of the sentry thread. */
+void task_times_final(struct task *t);
 
 /* The info of SIGCHLD for a process that ended with wait status `status`. tasks_mu held. */
 void siginfo_child(struct group *g, int status, struct k_siginfo *info);
