@@ -14,12 +14,14 @@
  */
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -31,9 +33,23 @@
 
 struct seccomp_state sec = { .mu = MUTEX_INIT(RANK_PLATFORM), .listener = -1, .slots_fd = -1 };
 
+/* In a child: can a filter with a listener be installed? Exit status: its errno. */
+static NORETURN void probe_child(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog prog = { .len = 1, .filter = &allow };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog) < 0)
+		_exit(errno);
+	_exit(0);
+}
+
 static int probe_filter(char *why, size_t why_size)
 {
 	uint32_t actions[] = { SECCOMP_RET_USER_NOTIF, SECCOMP_RET_TRAP, SECCOMP_RET_KILL_PROCESS };
+	int status;
 
 	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
 		if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &actions[i]) < 0) {
@@ -41,13 +57,17 @@ static int probe_filter(char *why, size_t why_size)
 				 "the kernel lacks seccomp filters with user notification");
 			return -ENOTSUP;
 		}
-	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (pidfd < 0) {
-		snprintf(why, why_size, "pidfd_open is not permitted: %s", strerror(errno));
-		return -ENOTSUP;
-	}
-	close(pidfd);
-	return 0;
+	pid_t pid = fork();
+	if (pid == 0)
+		probe_child();
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -errno;
+	if (status == 0)
+		return 0;
+	int err = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+	snprintf(why, why_size, "a seccomp filter with a listener cannot be installed: %s%s",
+		 strerror(err), err == EBUSY ? " (this container is itself under one)" : "");
+	return -err;
 }
 
 /* May we read a child's memory? Yama's ptrace_scope 2 and 3 and some container policies say no. */
@@ -60,6 +80,7 @@ static int probe_memory(char *why, size_t why_size)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}

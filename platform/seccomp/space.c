@@ -11,6 +11,7 @@
  * the next clone.
  */
 #include <errno.h>
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
@@ -493,18 +494,6 @@ static int await_zygote(struct plat_ctx *ctx, int pid)
 	}
 }
 
-static int take_listener(int pid, int number)
-{
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	if (pidfd < 0)
-		return -errno;
-	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	int err = fd < 0 ? -errno : fd;
-	close(pidfd);
-	return err;
-}
-
 int space_boot(void)
 {
 	static struct filter filter;
@@ -526,19 +515,14 @@ int space_boot(void)
 		err = await_zygote(ctx, pid);
 	if (err)
 		return err;
-	int number = (int)ctx->sh->result;
-	sec.listener = take_listener(pid, number);
-	if (sec.listener < 0) {
-		kill(pid, SIGKILL);
-		return sec.listener;
-	}
+	sec.listener = (int)ctx->sh->result;
 	atomic_store(&as->pid, pid);
 	ctx->tid = pid;
 	as->linked = true;
 	slot_push(&as->slots, ctx->slot);
 	list_add(&sec.pids[(unsigned)pid % PID_BUCKETS], &as->link);
-	if (ctx_call(ctx, SYS_munmap, boot_temp_addr(), BOOT_TEMP_SIZE, 0, 0, 0, 0) != 0 ||
-	    ctx_call(ctx, SYS_close, (uint64_t)number, 0, 0, 0, 0, 0) != 0)
+	if (ctx_call(ctx, SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) != 0 ||
+	    ctx_call(ctx, SYS_munmap, boot_temp_addr(), BOOT_TEMP_SIZE, 0, 0, 0, 0) != 0)
 		return -EIO;
 	sec.zygote = as;
 	sec.zygote_ctx = ctx;

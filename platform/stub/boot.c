@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -240,10 +241,6 @@ static void drop_capabilities(void)
 
 static void keep_only(int fd)
 {
-	if (fd < 0) {
-		syscall(SYS_close_range, 0, ~0u, 0);
-		return;
-	}
 	if (dup2(fd, STUB_FD) < 0)
 		_exit(BOOT_KEEP_FD);
 	syscall(SYS_close_range, 0, STUB_FD - 1, 0);
@@ -322,7 +319,8 @@ static NORETURN void child_main(const struct boot_spec *spec, int parent, uint64
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	set_signals(spec->traced);
 	uint8_t *temp = make_temp(spec);
-	keep_only(spec->keep_fd);
+	if (!spec->filter)
+		keep_only(spec->keep_fd);
 	drop_capabilities();
 	if (spec->traced && ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
 		_exit(BOOT_ORPHAN);
@@ -372,7 +370,10 @@ int boot_first_stub(const struct boot_spec *spec, struct plat_info *info, int *o
 	info->task_max = STUB_TASK_MAX;
 	info->fp_size = fp_size();
 	uint64_t sp = stub_slot_addr(0) + STUB_SLOT_SIZE - 64;
-	pid_t pid = fork();
+	/* The listener that the filter's installation makes shall be ours too, and pidfd_getfd is
+	 * forbidden in common containers: share the descriptor table for this moment. */
+	pid_t pid =
+		(pid_t)syscall(SYS_clone, (spec->filter ? CLONE_FILES : 0) | SIGCHLD, 0, 0, 0, 0);
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)

@@ -237,7 +237,7 @@ static void test_jumps(const struct platform_ops *ops)
 
 struct reaper {
 	int pidfd;
-	atomic_int stop;
+	atomic_int stop, done;
 };
 
 /* Kills after a while what an outside timeout would kill. */
@@ -249,7 +249,7 @@ static void *reap_later(void *arg)
 		usleep(1000);
 	syscall(SYS_pidfd_send_signal, r->pidfd, SIGKILL, NULL, 0);
 	close(r->pidfd);
-	free(r);
+	atomic_store(&r->done, 1);
 	return NULL;
 }
 
@@ -306,6 +306,9 @@ static void test_noise(const struct platform_ops *ops)
 			}
 		}
 		atomic_store(&reaper->stop, 1);
+		while (!atomic_load(&reaper->done))
+			usleep(100);
+		free(reaper);
 		while (!atomic_load(&noise.done))
 			usleep(100);
 		ops->ctx_free(noise.g.ctx);
