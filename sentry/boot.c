@@ -100,18 +100,17 @@ static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **ou
 
 /* Descriptors 0-2 of the caller become the guest's. One that is closed stays closed inside; its number is taken here
  * so that nothing of ours lands on it. */
-static int stdio_files(struct fdtable *files)
+static int stdio_files(struct fdtable *files, const struct fs_lookup *at)
 {
 	struct file *f;
 
 	for (int fd = 0; fd <= 2; fd++) {
-		int flags = fcntl(fd, F_GETFL);
-		if (flags < 0) {
+		if (fcntl(fd, F_GETFL) < 0) {
 			if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
 				return -errno;
 			continue;
 		}
-		int err = hostfd_new(fd, flags, &f);
+		int err = hostfd_open_std(at, fd, &f);
 		if (err)
 			return err;
 		err = fd_install(files, f, fd, false);
@@ -142,11 +141,12 @@ static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *
 	if (!err)
 		err = fdtable_new(&files);
 	if (!err)
-		err = stdio_files(files);
+		err = stdio_files(files, &(struct fs_lookup){ .ctx = fs, .cred = cred });
 	if (!err)
 		err = task_new_init(cred, fs, files, out);
 	if (err)
 		return fail("cannot make the first process", err);
+	hosttty_give_to_session((*out)->group->sid, (*out)->group->pgrp);
 	fs_ctx_put(fs);
 	fdtable_put(files);
 	cred_put(cred);
