@@ -189,6 +189,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "exit") == 0)
 		return 0;
+	if (argc > 1 && strcmp(argv[1], "sleep") == 0)
+		return (int)sleep(1000);
 	self = argv[0];
 	null_fd = open("/dev/null", O_WRONLY);
 	file_fd = mkstemp(name);
