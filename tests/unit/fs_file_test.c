@@ -200,7 +200,8 @@ static void show_is(const char *want)
 	/* Type and range of each line. */
 	for (char *line = out.len ? strtok(out.buf, "\n") : NULL; line; line = strtok(NULL, "\n")) {
 		char kind[8], type[8], from[16], to[16];
-		assert_int_equal(sscanf(line, "%*s %7s %*s %7s %*s %*s %15s %15s", kind, type, from, to), 4);
+		assert_int_equal(
+			sscanf(line, "%*s %7s %*s %7s %*s %*s %15s %15s", kind, type, from, to), 4);
 		n += (size_t)snprintf(got + n, sizeof(got) - n, "%c%s-%s ", type[0], from, to);
 	}
 	assert_string_equal(got, want);
@@ -332,7 +333,8 @@ static void watches(void **state)
 	assert_int_equal(inotify_add(q, d, IN_ALL_EVENTS), 1);
 	assert_int_equal(get(q, buf, sizeof(buf), NULL), -EAGAIN);
 	f = open_file("d/f", O_CREAT | O_RDWR);
-	assert_int_equal(inotify_add(q, f->path.dentry->inode, IN_DELETE_SELF | IN_MODIFY | IN_ONESHOT), 2);
+	assert_int_equal(
+		inotify_add(q, f->path.dentry->inode, IN_DELETE_SELF | IN_MODIFY | IN_ONESHOT), 2);
 	assert_int_equal(get(q, buf, 8, NULL), -EINVAL);
 	assert_int_equal(put(f, "x", NULL), 1);
 	assert_int_equal(put(f, "x", NULL), 1);
@@ -387,8 +389,15 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(positions), T(size_limit), T(setid_bits), T(descriptors), T(record_locks), T(flocks),
-		T(waiting_and_deadlock), T(watches), T(failing_constructors),
+		T(positions),
+		T(size_limit),
+		T(setid_bits),
+		T(descriptors),
+		T(record_locks),
+		T(flocks),
+		T(waiting_and_deadlock),
+		T(watches),
+		T(failing_constructors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

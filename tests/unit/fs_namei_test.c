@@ -285,7 +285,8 @@ static void renames(void **state)
 	assert_int_equal(vfs_rename(&w.as_root, "/a/b", &w.as_root, "/a/f", 0), -ENOTDIR);
 	assert_int_equal(vfs_rename(&w.as_root, ".", &w.as_root, "/x", 0), -EBUSY);
 	assert_int_equal(vfs_rename(&w.as_root, "/a/f", &w.as_root, "/x/", 0), -ENOTDIR);
-	assert_int_equal(vfs_rename(&w.as_root, "/a/f", &w.as_root, "/lf", RENAME_NOREPLACE), -EEXIST);
+	assert_int_equal(vfs_rename(&w.as_root, "/a/f", &w.as_root, "/lf", RENAME_NOREPLACE),
+			 -EEXIST);
 	assert_int_equal(vfs_rename(&w.as_root, "/a/f", &w.as_root, "/x", 8), -EINVAL);
 	assert_int_equal(path_lookup(&w.as_root, "/a/b", 0, &p), 0);
 	memset(name, 'q', sizeof(name));
@@ -363,7 +364,8 @@ static void mounts(void **state)
 	assert_int_equal(path_lookup(&l, "/a/b", 0, &p), -EXDEV);
 	fmt_init_heap(&out);
 	mount_show(w.root, &out, false);
-	assert_string_equal(out.buf, "mem / memfs rw,relatime 0 0\nsecond /a/b memfs ro,relatime 0 0\n");
+	assert_string_equal(out.buf,
+			    "mem / memfs rw,relatime 0 0\nsecond /a/b memfs ro,relatime 0 0\n");
 	fmt_fini(&out);
 	/* A bind of the root with all below it, then both mounts go at once. */
 	assert_int_equal(vfs_mkdir(&w.as_root, "/bind", 0777), 0);
@@ -439,7 +441,8 @@ static void failing_allocations(void **state)
 		assert_true(e3 == 0 || e3 == -ENOMEM || e3 == -ENOENT);
 		if (e3 == 0)
 			assert_int_equal(vfs_rmdir(&w.as_root,
-						   "/a-name-that-is-too-long-to-be-kept-in-place"), 0);
+						   "/a-name-that-is-too-long-to-be-kept-in-place"),
+					 0);
 		else if (e2 == 0)
 			assert_int_equal(vfs_rmdir(&w.as_root, "/a/dir"), 0);
 		dcache_purge(w.root_mnt->sb);
@@ -450,8 +453,18 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(lookups), T(long_names), T(forty_links), T(opens), T(text_busy), T(creation_errors),
-		T(removal), T(sticky), T(renames), T(resolve_flags), T(mounts), T(move_and_pivot),
+		T(lookups),
+		T(long_names),
+		T(forty_links),
+		T(opens),
+		T(text_busy),
+		T(creation_errors),
+		T(removal),
+		T(sticky),
+		T(renames),
+		T(resolve_flags),
+		T(mounts),
+		T(move_and_pivot),
 		T(failing_allocations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

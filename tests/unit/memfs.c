@@ -81,8 +81,7 @@ static void node_free(struct inode *ino)
 
 static struct ment *find(struct inode *dir, const char *name)
 {
-	list_for_each(pos, &to_node(dir)->entries)
-	{
+	list_for_each(pos, &to_node(dir)->entries) {
 		struct ment *e = list_entry(pos, struct ment, link);
 		if (strcmp(e->name, name) == 0)
 			return e;
@@ -117,8 +116,8 @@ static int enter(struct inode *dir, const char *name, struct mnode *n)
 	return 0;
 }
 
-static int add(struct inode *dir, const char *name, uint32_t mode, uint64_t rdev, const struct cred *c,
-	       struct inode **out)
+static int add(struct inode *dir, const char *name, uint32_t mode, uint64_t rdev,
+	       const struct cred *c, struct inode **out)
 {
 	struct mnode *n = node_new(dir->sb, mode, c);
 
@@ -143,8 +142,8 @@ static int mem_mknod(struct inode *dir, const char *name, uint32_t mode, uint64_
 	return add(dir, name, mode, rdev, c, out);
 }
 
-static int mem_symlink(struct inode *dir, const char *name, const char *target, const struct cred *c,
-		       struct inode **out)
+static int mem_symlink(struct inode *dir, const char *name, const char *target,
+		       const struct cred *c, struct inode **out)
 {
 	int err = add(dir, name, S_IFLNK | 0777, 0, c, out);
 
@@ -191,7 +190,8 @@ static int mem_rmdir(struct inode *dir, const char *name, struct inode *victim)
 }
 
 static int mem_rename(struct inode *old_dir, const char *old_name, struct inode *source,
-		      struct inode *new_dir, const char *new_name, struct inode *target, unsigned flags)
+		      struct inode *new_dir, const char *new_name, struct inode *target,
+		      unsigned flags)
 {
 	struct ment *o = find(old_dir, old_name), *n = find(new_dir, new_name);
 
@@ -238,9 +238,17 @@ static int mem_getattr(struct inode *ino, struct fs_stat *out)
 {
 	struct mnode *n = to_node(ino);
 
-	*out = (struct fs_stat){ .dev = ino->sb->dev, .ino = ino->ino, .mode = n->mode, .nlink = n->nlink,
-				 .uid = n->uid, .gid = n->gid, .size = n->size, .blksize = 4096,
-				 .atime = n->atime, .mtime = n->mtime, .ctime = n->ctime };
+	*out = (struct fs_stat){ .dev = ino->sb->dev,
+				 .ino = ino->ino,
+				 .mode = n->mode,
+				 .nlink = n->nlink,
+				 .uid = n->uid,
+				 .gid = n->gid,
+				 .size = n->size,
+				 .blksize = 4096,
+				 .atime = n->atime,
+				 .mtime = n->mtime,
+				 .ctime = n->ctime };
 	return 0;
 }
 
@@ -280,10 +288,21 @@ static int mem_open(struct inode *ino, int flags, const struct cred *c UNUSED, s
 }
 
 static const struct inode_ops mem_ops = {
-	.lookup = mem_lookup, .create = mem_create, .mkdir = mem_create, .mknod = mem_mknod,
-	.symlink = mem_symlink, .link = mem_link, .unlink = mem_unlink, .rmdir = mem_rmdir,
-	.rename = mem_rename, .tmpfile = mem_tmpfile, .readlink = mem_readlink,
-	.getattr = mem_getattr, .setattr = mem_setattr, .open = mem_open, .free = node_free,
+	.lookup = mem_lookup,
+	.create = mem_create,
+	.mkdir = mem_create,
+	.mknod = mem_mknod,
+	.symlink = mem_symlink,
+	.link = mem_link,
+	.unlink = mem_unlink,
+	.rmdir = mem_rmdir,
+	.rename = mem_rename,
+	.tmpfile = mem_tmpfile,
+	.readlink = mem_readlink,
+	.getattr = mem_getattr,
+	.setattr = mem_setattr,
+	.open = mem_open,
+	.free = node_free,
 };
 
 static ssize_t mem_read(struct file *f, struct iov_iter *it, int64_t *pos)
@@ -378,10 +397,11 @@ static void signal_self(int sig)
 	memfs_last_signal = sig;
 }
 
-static const struct fs_hooks hooks = {
-	.current_tgid = one, .current_tid = one, .current_files = no_files, .rlimit = rlimit,
-	.signal_self = signal_self
-};
+static const struct fs_hooks hooks = { .current_tgid = one,
+				       .current_tid = one,
+				       .current_files = no_files,
+				       .rlimit = rlimit,
+				       .signal_self = signal_self };
 
 void memfs_world_init(struct memfs_world *w)
 {

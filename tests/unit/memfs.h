@@ -4,7 +4,8 @@
 #include "fs/mount.h"
 #include "fs/namei.h"
 
-/* A fresh super block with a root directory of mode 0755 that belongs to uid:gid. Fails the test. */
+/* A fresh super block with a root directory of mode 0755 that belongs to uid:gid. Fails the test.
+ */
 struct superblock *memfs_new(uint32_t uid, uint32_t gid);
 /* Number of inodes alive in all memfs. */
 extern atomic_int memfs_inodes;
