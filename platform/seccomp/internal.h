@@ -84,6 +84,7 @@ struct seccomp_state {
 };
 
 extern struct seccomp_state sec;
+extern const struct platform_ops seccomp_platform;
 
 /* slots.c */
 int slots_init(void) MUST_CHECK;
@@ -123,6 +124,13 @@ int64_t ctx_call(struct plat_ctx *ctx, uint64_t nr, uint64_t a0, uint64_t a1, ui
 		 uint64_t a3, uint64_t a4, uint64_t a5);
 /* Kills the stub process because it broke the rules. */
 void as_kill(struct plat_as *as);
+
+/* seccomp.c */
+/* Copies what the kernel wrote into the slot when the thread parked. False when it makes no sense.
+ */
+bool seccomp_collect(struct plat_ctx *ctx, struct regs *regs, struct plat_event *ev);
+/* Puts registers into the frame; sanitises *regs' bases. */
+void seccomp_load_regs(struct plat_ctx *ctx, struct regs *regs);
 
 /* notify.c */
 int notify_start(void) MUST_CHECK;

@@ -271,7 +271,7 @@ static void describe(const struct frame_sigcontext *mc, const struct frame_sigin
 }
 
 /* Copies what the kernel wrote into the slot. False when the stub does not make sense. */
-static bool collect(struct plat_ctx *ctx, struct regs *regs, struct plat_event *ev)
+bool seccomp_collect(struct plat_ctx *ctx, struct regs *regs, struct plat_event *ev)
 {
 	const struct stub_shared *sh = ctx->sh;
 	const uint8_t *base = (const uint8_t *)sh;
@@ -302,7 +302,7 @@ static bool collect(struct plat_ctx *ctx, struct regs *regs, struct plat_event *
 	return true;
 }
 
-static void load_regs(struct plat_ctx *ctx, struct regs *regs)
+void seccomp_load_regs(struct plat_ctx *ctx, struct regs *regs)
 {
 	struct stub_shared *sh = ctx->sh;
 	struct frame_ucontext *uc = (struct frame_ucontext *)(void *)((uint8_t *)sh + ctx->uc_off);
@@ -332,13 +332,13 @@ static void sec_run(struct plat_ctx *ctx, struct regs *regs, struct plat_event *
 		ev->kind = PLAT_INTERRUPT;
 		return;
 	}
-	load_regs(ctx, regs);
+	seccomp_load_regs(ctx, regs);
 	int err = ctx_ring(ctx);
 	atomic_store(&ctx->running, false);
 	atomic_store(&ctx->kicked, false);
 	if (err)
 		return;
-	if (!collect(ctx, regs, ev)) {
+	if (!seccomp_collect(ctx, regs, ev)) {
 		log_debug("a stub gave a bad signal frame and is killed");
 		as_kill(ctx->as);
 		*ev = (struct plat_event){ .kind = PLAT_DEAD };
