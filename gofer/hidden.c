@@ -68,18 +68,22 @@ static void remember(struct hidden *h, struct hidden_node *node, uint64_t dev, u
 	h->ids[h->id_count++] = (struct hidden_id){ dev, ino, node, fd };
 }
 
-/* Remembers what `path` is now. The node that identity already had, or `node`. */
-static struct hidden_node *note_path(struct hidden *h, struct hidden_node *node, const char *path, int extra)
+/* Remembers what `path` is now; *out_mode is its mode, 0 when there is nothing. The node that identity already
+ * had, or `node`. */
+static struct hidden_node *note_path(struct hidden *h, struct hidden_node *node, const char *path, int extra,
+				     uint32_t *out_mode)
 {
 	struct statx st;
 	int fd = host_open_config_path(path, extra);
 
+	*out_mode = 0;
 	if (fd < 0)
 		return node;
 	if (host_statx_fd(fd, &st) != 0) {
 		host_close(fd);
 		return node;
 	}
+	*out_mode = st.stx_mode;
 	uint64_t dev = makedev(st.stx_dev_major, st.stx_dev_minor);
 	struct hidden_node *known = find_id(h, dev, st.stx_ino);
 	if (known) {
@@ -90,10 +94,35 @@ static struct hidden_node *note_path(struct hidden *h, struct hidden_node *node,
 	return node;
 }
 
+/* A directory on the way, looked at once however many hidden paths go through it. The same directory by another
+ * name is one node for both. */
+static struct hidden_node *enter_directory(struct hidden *h, struct hidden_node *node, const char *path)
+{
+	uint32_t mode;
+
+	if (!node->same) {
+		node->same = note_path(h, node, path, 0, &mode);
+		node->missing = mode == 0;
+	}
+	return node->same;
+}
+
+/* The hidden object itself: a link and what it leads to. */
+static void note_terminal(struct hidden *h, struct hidden_node *node, const char *path)
+{
+	uint32_t mode;
+
+	node->terminal = true;
+	(void)note_path(h, node, path, O_NOFOLLOW, &mode);
+	if (S_ISLNK(mode))
+		(void)note_path(h, node, path, 0, &mode);
+}
+
 /* Adds one absolute path, component by component. `path` is edited and restored. */
 static int add_path(struct hidden *h, char *path)
 {
-	struct hidden_node *node = note_path(h, &h->root, "/", 0);
+	struct hidden_node *node = enter_directory(h, &h->root, "/");
+	bool missing = false;
 	char *p = path;
 
 	for (;;) {
@@ -112,16 +141,15 @@ static int add_path(struct hidden *h, char *path)
 		bool last = end[strspn(end, "/")] == 0;
 		char saved = *end;
 		*end = 0;
-		if (last) {
-			/* A link and what it leads to. */
+		node = child;
+		/* Below what does not exist nothing can be looked at: names alone are known. */
+		if (last && missing)
 			child->terminal = true;
-			(void)note_path(h, child, path, O_NOFOLLOW);
-			(void)note_path(h, child, path, 0);
-			node = child;
-		} else {
-			/* The same directory by another name: one node for both. */
-			node = note_path(h, child, path, 0);
-		}
+		else if (last)
+			note_terminal(h, child, path);
+		else if (!missing)
+			node = enter_directory(h, child, path);
+		missing = missing || (!last && child->missing);
 		*end = saved;
 		p = end;
 	}

@@ -12,6 +12,8 @@ struct statx;
 /* The hidden paths as a tree of names. A directory that leads to one has a node; so has each handle to it. */
 struct hidden_node {
 	struct hidden_node *child, *next;
+	struct hidden_node *same; /* of a directory: its node under the first name it was met by; NULL: not looked at */
+	bool missing;  /* it did not exist when it was looked at */
 	bool terminal; /* this and all below does not exist */
 	char *name;
 };

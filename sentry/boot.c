@@ -54,16 +54,24 @@ static int fail(const char *what, int err)
 
 static int choose_platform(const struct sandbox_spec *spec)
 {
-	char why[256];
-
 	plat = spec->platform ? platform_find(spec->platform) : platform_at(0);
 	if (!plat) {
 		log_error("no platform is called '%s'; 'pinfold doctor' lists them", spec->platform);
 		return -EINVAL;
 	}
-	int err = plat->probe(why, sizeof(why));
-	if (err)
+	return 0;
+}
+
+/* Only a platform that does not start is asked why: the probe costs more than the start. */
+static int start_platform(void)
+{
+	char why[256];
+	int err = plat->start();
+
+	if (err && plat->probe(why, sizeof(why)) != 0)
 		log_error("platform %s does not work here: %s", plat->name, why);
+	else if (err)
+		return fail("cannot start the platform", err);
 	return err;
 }
 
@@ -241,9 +249,9 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 		err = proc_capture_host();
 	if (err)
 		return fail("cannot read the host's properties", err);
-	err = plat->start();
+	err = start_platform();
 	if (err)
-		return fail("cannot start the platform", err);
+		return err;
 	err = start_gofer(spec, &gofer);
 	if (err)
 		return fail("cannot start the gofer", err);
