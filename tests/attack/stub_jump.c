@@ -23,7 +23,7 @@ static const struct attempt attempts[] = {
 	{ "openat", SYS_openat, { (uint64_t)-100, (uint64_t)scratch, O_RDWR | O_CREAT, 0600 } },
 	{ "execve", SYS_execve, { (uint64_t)scratch, 0, 0 } },
 	{ "socket", SYS_socket, { 2, 1, 0 } },
-	{ "kill", SYS_kill, { (uint64_t)-1, 9 } },
+	{ "kill", SYS_kill, { (uint64_t)-1, 0 } },
 	{ "ptrace", SYS_ptrace, { 16, 1 } },
 	{ "fork", SYS_fork, { 0 } },
 	{ "clone", SYS_clone, { SIGCHLD } },
