@@ -406,3 +406,10 @@ int goferfs_new(struct gofer_client *c, uint32_t export, bool shared, struct sup
 	*out = sb;
 	return 0;
 }
+
+bool goferfs_is_shared(const struct superblock *sb)
+{
+	const struct goferfs *fs = sb->priv;
+
+	return sb->ops == &goferfs_sb_ops && fs->shared;
+}

@@ -11,3 +11,5 @@ struct gofer_client;
  * on a read-only tree, always on a writable one. Gives.
  */
 int goferfs_new(struct gofer_client *c, uint32_t export, bool shared, struct superblock **out) MUST_CHECK;
+/* Was sb made by goferfs_new with `shared`? False for other file systems. */
+bool goferfs_is_shared(const struct superblock *sb);

@@ -293,7 +293,7 @@ static int dir_readdir(struct file *f, struct dir_sink *sink, int64_t *pos)
 {
 	if (*pos < 0)
 		return -EINVAL;
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu); /* after that of a stacked file system */
 	int err = readdir_locked(to_dir_file(f), sink, pos);
 	mutex_unlock(&f->inode->mu);
 	return err;

@@ -203,7 +203,7 @@ ssize_t memfile_read(struct memfile *m, struct mutex *mu, struct iov_iter *it, u
 	if (off > SIZE_MAX_FILE)
 		return -EINVAL;
 	if (atomic_load(&m->fd) < 0) {
-		mutex_lock(mu);
+		mutex_lock_nested(mu); /* a stacked file system may hold the mu of its own inode */
 		if (atomic_load(&m->fd) < 0) {
 			ssize_t n = small_read(m, it, off);
 			mutex_unlock(mu);

@@ -453,7 +453,7 @@ static int dir_readdir(struct file *f, struct dir_sink *sink, int64_t *pos)
 	struct tmpfs_inode *dir = to_tmpfs(f->inode);
 	struct rb_node *n;
 
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu); /* after that of a stacked file system */
 	if (f->inode->dead) {
 		mutex_unlock(&f->inode->mu);
 		return -ENOENT;

@@ -1,4 +1,7 @@
-/* Regular files of tmpfs, and the nameless ones of memfd_create(2). */
+/*
+ * Regular files of tmpfs, and the nameless ones of memfd_create(2). The inode's mu is taken nested: a stacked
+ * file system may hold the mu of its own inode, which comes first.
+ */
 #include <errno.h>
 #include <linux/memfd.h>
 #include <string.h>
@@ -28,7 +31,7 @@ static ssize_t file_write(struct file *f, struct iov_iter *it, int64_t *pos)
 {
 	struct tmpfs_inode *ti = to_tmpfs(f->inode);
 
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu);
 	ssize_t n = memfile_write(&ti->data, it, (uint64_t)*pos);
 	mutex_unlock(&f->inode->mu);
 	if (n > 0) {
@@ -44,7 +47,7 @@ static int64_t file_seek(struct file *f, int64_t off, int whence)
 
 	if (whence != SEEK_DATA && whence != SEEK_HOLE)
 		return file_seek_size(f, off, whence, (int64_t)atomic_load(&ti->data.size));
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu);
 	int64_t pos = memfile_seek(&ti->data, off, whence);
 	mutex_unlock(&f->inode->mu);
 	if (pos >= 0)
@@ -56,7 +59,7 @@ static int file_mmap(struct file *f, int prot UNUSED, bool shared UNUSED, struct
 {
 	struct tmpfs_inode *ti = to_tmpfs(f->inode);
 
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu);
 	int err = memfile_map(&ti->data, &out->host_fd);
 	mutex_unlock(&f->inode->mu);
 	out->off_add = 0;
@@ -74,7 +77,7 @@ static int file_fallocate(struct file *f, int mode, uint64_t off, uint64_t len)
 {
 	struct tmpfs_inode *ti = to_tmpfs(f->inode);
 
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu);
 	int err = memfile_fallocate(&ti->data, mode, off, len);
 	mutex_unlock(&f->inode->mu);
 	if (!err)
@@ -223,7 +226,7 @@ int memfd_add_seals(struct file *f, unsigned seals)
 	if (!ti->sealable)
 		return -EPERM;
 	/* Under mu, so that a write is wholly before or wholly after. */
-	mutex_lock(&f->inode->mu);
+	mutex_lock_nested(&f->inode->mu);
 	int err = host_add_seals(atomic_load(&ti->data.fd), seals);
 	mutex_unlock(&f->inode->mu);
 	return err;
