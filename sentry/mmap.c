@@ -59,9 +59,9 @@ int mm_may_lock_locked(struct mm *mm, uint64_t pages)
 uint64_t mm_pick_addr_locked(struct mm *mm, uint64_t hint, uint64_t size)
 {
 	const struct plat_info *info = plat->info();
-	uint64_t addr = page_up(hint);
+	uint64_t addr = page_down(hint);
 
-	if (hint && addr && addr < info->task_min)
+	if (addr && addr < info->task_min)
 		addr = info->task_min;
 	if (addr && addr < info->task_max && size <= info->task_max - addr) {
 		struct vma *next = vma_find_locked(mm, addr);

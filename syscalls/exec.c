@@ -169,8 +169,6 @@ long sys_execveat(struct task *t, int dirfd, path_cgp path, u64_cgp argv, u64_cg
 	struct exec_request req = { .lookup_flags = flags & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW };
 	struct file *dir = NULL;
 
-	if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK))
-		return -EINVAL;
 	long err = guest_load_path(t, path, &req.path);
 	if (err)
 		return err;
@@ -178,6 +176,8 @@ long sys_execveat(struct task *t, int dirfd, path_cgp path, u64_cgp argv, u64_cg
 		req.lookup_flags |= LOOKUP_EMPTY;
 	else if (!req.path[0])
 		return -ENOENT;
+	if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK))
+		return -EINVAL;
 	req.check_only = flags & AT_EXECVE_CHECK;
 	if (req.path[0] != '/' && dirfd != AT_FDCWD) {
 		dir = task_file(t, dirfd);
