@@ -245,7 +245,7 @@ ssize_t vfs_write_append(struct file *f, struct iov_iter *it, int64_t *pos, bool
 	}
 	if (n > 0)
 		fsnotify_file(f, IN_MODIFY);
-	if (n == -EPIPE && fs_hooks)
+	if (n == -EPIPE && fs_hooks && sock_raises_sigpipe(f))
 		fs_hooks->signal_self(SIGPIPE);
 	return n;
 }

@@ -181,22 +181,26 @@ int sock_create(int family, int type, int protocol, unsigned flags, struct file 
 int sock_create_pair(int family, int type, int protocol, unsigned flags, struct file **out_a,
 		     struct file **out_b)
 {
-	int err = sock_create(family, type, protocol, flags, out_a);
+	struct file *fa, *fb;
+
+	int err = sock_create(family, type, protocol, flags, &fa);
 	if (err)
 		return err;
-	err = sock_create(family, type, protocol, flags, out_b);
+	err = sock_create(family, type, protocol, flags, &fb);
 	if (err)
 		goto out_put_a;
-	struct sock *a = sock_of(*out_a);
-	err = a->ops->pair ? a->ops->pair(a, sock_of(*out_b)) : -EOPNOTSUPP;
+	struct sock *a = sock_of(fa);
+	err = a->ops->pair ? a->ops->pair(a, sock_of(fb)) : -EOPNOTSUPP;
 	if (err)
 		goto out_put_b;
+	*out_a = fa;
+	*out_b = fb;
 	return 0;
 
 out_put_b:
-	file_put(*out_b);
+	file_put(fb);
 out_put_a:
-	file_put(*out_a);
+	file_put(fa);
 	return err;
 }
 

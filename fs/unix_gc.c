@@ -21,9 +21,12 @@
 #include "fs/hooks.h"
 #include "fs/unix_priv.h"
 
+#define GC_FIRST 4096 /* no sender collects below this number */
+
 static struct mutex flight_mu = MUTEX_INIT(RANK_SOCK); /* before any socket's mu */
 static struct list flights = LIST_INIT(flights);       /* [flight_mu] of unix_sock.flight_link */
 static size_t files_in_flight;                         /* [flight_mu] of every kind */
+static size_t gc_threshold = GC_FIRST;                 /* [flight_mu] files in flight that make a sender collect */
 
 static struct unix_sock *unix_of_file(struct file *f)
 {
@@ -41,10 +44,26 @@ static bool too_many_locked(void)
 	return !c || (!cred_capable(c, CAP_SYS_RESOURCE) && !cred_capable(c, CAP_SYS_ADMIN));
 }
 
+/* Collection happens when a socket closes. Who only sends and never closes one must collect as well, at numbers
+ * that double as long as nothing is found. */
+static void gc_when_many(void)
+{
+	mutex_lock(&flight_mu);
+	bool many = files_in_flight > gc_threshold;
+	mutex_unlock(&flight_mu);
+	if (!many)
+		return;
+	unix_gc();
+	mutex_lock(&flight_mu);
+	gc_threshold = MAX(files_in_flight * 2, (size_t)GC_FIRST);
+	mutex_unlock(&flight_mu);
+}
+
 int unix_flight_add(struct sock_scm *scm)
 {
 	if (scm->file_count == 0)
 		return 0;
+	gc_when_many();
 	mutex_lock(&flight_mu);
 	if (too_many_locked()) {
 		mutex_unlock(&flight_mu);
