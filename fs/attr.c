@@ -73,11 +73,14 @@ static int prepare(struct inode *ino, const struct fs_stat *st, const struct cre
 		err = check_times(ino, st, c, a);
 	if (err)
 		return err;
-	if ((a->valid & (ATTR_UID | ATTR_GID)) && !(a->valid & ATTR_MODE) && !S_ISDIR(st->mode) &&
-	    (st->mode & (S_ISUID | S_ISGID))) {
+	if ((a->valid & (ATTR_UID | ATTR_GID | ATTR_CHOWN)) && !(a->valid & ATTR_MODE) &&
+	    !S_ISDIR(st->mode) && stripped_mode(st->mode) != (st->mode & 07777)) {
+		if (!inode_owner_or_capable(st, c))
+			return -EPERM;
 		a->valid |= ATTR_MODE;
 		a->mode = stripped_mode(st->mode);
 	}
+	a->valid &= ~ATTR_CHOWN;
 	a->valid |= ATTR_CTIME;
 	return 0;
 }

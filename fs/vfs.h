@@ -60,6 +60,8 @@ struct fs_stat {
 #define ATTR_MTIME 32u
 #define ATTR_ATIME_NOW 64u
 #define ATTR_MTIME_NOW 128u
+#define ATTR_CHOWN                                                                                 \
+	512u /* from chown(2): set-id bits go even if no id changes; not seen by setattr */
 #define ATTR_CTIME 256u /* set ctime to now (implied by every other change) */
 
 struct iattr {

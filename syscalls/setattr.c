@@ -63,7 +63,8 @@ long sys_fchmod(struct task *t, int fd, uint32_t mode)
 /* An id of -1 is left as it is. */
 static struct iattr owner_attr(uint32_t owner, uint32_t group)
 {
-	return (struct iattr){ .valid = ATTR_CTIME | (owner != UINT32_MAX ? ATTR_UID : 0) |
+	return (struct iattr){ .valid = ATTR_CTIME | ATTR_CHOWN |
+					(owner != UINT32_MAX ? ATTR_UID : 0) |
 					(group != UINT32_MAX ? ATTR_GID : 0),
 			       .uid = owner,
 			       .gid = group };
