@@ -916,7 +916,7 @@ static int make_everything(void)
 	if (!err)
 		err = sock_create_pair(AF_UNIX, SOCK_DGRAM, 0, 0, &x, &y);
 	if (!err)
-		err = (int)MIN(send_to(x, "m", 1, 0, NULL, NULL), 0);
+		err = send_to(x, "m", 1, 0, NULL, NULL) == 1 ? 0 : -ENOBUFS;
 	file_put(l);
 	file_put(c);
 	file_put(s);
