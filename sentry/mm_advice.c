@@ -321,6 +321,13 @@ static int populate_range_locked(struct task *t, uint64_t start, uint64_t end)
 	return err;
 }
 
+/* The host may never have locked it: its answer says nothing. */
+static void host_unlock(struct task *t, uint64_t start, uint64_t end)
+{
+	int answer = plat->lock(t->ctx, start, end - start, false);
+	(void)answer;
+}
+
 static int lock_range_locked(struct task *t, uint64_t start, uint64_t end, enum mlock_mode mode, struct vma **dead)
 {
 	struct mm *mm = t->mm;
@@ -336,11 +343,8 @@ static int lock_range_locked(struct task *t, uint64_t start, uint64_t end, enum 
 		return err;
 	if (mode == MLOCK_NOW)
 		return populate_range_locked(t, start, end);
-	if (mode == MLOCK_OFF) {
-		/* The host may never have locked it: its answer says nothing. */
-		int host = plat->lock(t->ctx, start, end - start, false);
-		(void)host;
-	}
+	if (mode == MLOCK_OFF)
+		host_unlock(t, start, end);
 	return 0;
 }
 
@@ -363,6 +367,21 @@ int mm_mlock(struct task *t, uint64_t addr, uint64_t size, enum mlock_mode mode)
 	return err;
 }
 
+static void mark_all_locked(struct task *t, bool on)
+{
+	struct mm *mm = t->mm;
+
+	for (struct vma *v = vma_first_locked(mm); v; v = vma_next_locked(v)) {
+		if (v->flags & (VMA_VDSO | VMA_VVAR))
+			continue;
+		if (!on && (v->flags & VMA_LOCKED))
+			host_unlock(t, v->start, v->end);
+		vma_unaccount_locked(mm, v);
+		v->flags = on ? v->flags | VMA_LOCKED : v->flags & ~VMA_LOCKED;
+		vma_account_locked(mm, v);
+	}
+}
+
 int mm_mlockall(struct task *t, int flags)
 {
 	uint64_t max = plat->info()->task_max;
@@ -379,13 +398,8 @@ int mm_mlockall(struct task *t, int flags)
 		err = on ? -ENOMEM : 0;
 	if (!err) {
 		mm->future_flags = flags & MCL_FUTURE ? VMA_LOCKED : 0;
-		for (struct vma *v = vma_first_locked(mm); v && (on || !flags); v = vma_next_locked(v)) {
-			if (v->flags & (VMA_VDSO | VMA_VVAR))
-				continue;
-			vma_unaccount_locked(mm, v);
-			v->flags = on ? v->flags | VMA_LOCKED : v->flags & ~VMA_LOCKED;
-			vma_account_locked(mm, v);
-		}
+		if (on || !flags)
+			mark_all_locked(t, on);
 		vma_merge_locked(mm, 0, max, &dead);
 	}
 	mutex_unlock(&mm->mu);
