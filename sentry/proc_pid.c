@@ -267,9 +267,8 @@ static int store_comm(const struct pseudo_ref *ref, const char *text, size_t siz
 		return -ESRCH;
 	bool allowed = t->group == me->group;
 	if (allowed) {
+		/* A newline at the end stays, as in Linux. */
 		size_t n = MIN(size, sizeof(t->comm) - 1);
-		if (n > 0 && text[n - 1] == '\n')
-			n--;
 		mutex_lock(&t->sighand->mu);
 		memset(t->comm, 0, sizeof(t->comm));
 		memcpy(t->comm, text, n);
