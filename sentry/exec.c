@@ -177,9 +177,16 @@ static int build_stack(struct exec *x)
 	return stack_build(x->mm, x->ctx, &s, &x->sp);
 }
 
+static int open_program(struct exec *x, const struct exec_request *req)
+{
+	if (req->nameless)
+		return exec_open_nameless(x->t, req->nameless, &x->main.file);
+	return exec_open(x->t, &req->dir, req->path, req->lookup_flags, &x->main.file);
+}
+
 static int prepare(struct exec *x, const struct exec_request *req)
 {
-	int err = exec_open(x->t, &req->dir, req->path, req->lookup_flags, &x->main.file);
+	int err = open_program(x, req);
 
 	if (!err)
 		err = find_program(x);
@@ -408,7 +415,7 @@ int task_exec(struct task *t, struct exec_request *req)
 	t->personality &= ~(uint64_t)READ_IMPLIES_EXEC;
 	int err = check_size(x);
 	if (!err && req->check_only) {
-		err = exec_open(t, &req->dir, req->path, req->lookup_flags, &x->main.file);
+		err = open_program(x, req);
 		exec_fini(x);
 		t->personality = old_personality;
 		return err;

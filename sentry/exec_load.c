@@ -73,6 +73,18 @@ int exec_open(struct task *t, const struct path *dir, const char *path, unsigned
 	return err;
 }
 
+int exec_open_nameless(struct task *t, struct file *f, struct file **out)
+{
+	if (!f->inode || f->inode->type != S_IFREG || !file_can_read(f))
+		return -EACCES;
+	int err = inode_permission(f->inode, t->cred, MAY_EXEC);
+	if (!err)
+		err = inode_deny_write(f->inode);
+	if (!err)
+		*out = file_get(f);
+	return err;
+}
+
 void exec_close(struct file *f)
 {
 	if (!f)

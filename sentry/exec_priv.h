@@ -37,6 +37,8 @@ struct exec {
  * ETXTBSY while it is open for writing. */
 int exec_open(struct task *t, const struct path *dir, const char *path, unsigned lookup_flags, struct file **out)
 	MUST_CHECK;
+/* The same for an open file that has no path (memfd). */
+int exec_open_nameless(struct task *t, struct file *f, struct file **out) MUST_CHECK;
 void exec_close(struct file *f);
 /* Up to n bytes at off; short only at the end of the file. */
 ssize_t exec_read(struct file *f, void *buf, size_t n, uint64_t off) MUST_CHECK;

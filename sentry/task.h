@@ -124,8 +124,11 @@ struct task {
 	bool exiting;               /* [sighand->mu] takes no more signals */
 	bool stop_parked;           /* [sighand->mu] counts as stopped in a group stop */
 	bool stop_dequeued;         /* [sighand->mu] took a stop signal; SIGCONT clears it */
+	atomic_bool ptraced;        /* has a tracer: hint for the loop */
 	bool trap_wanted;           /* [sighand->mu] guest ptrace: must stop for its tracer */
 	bool trap_stopped;          /* [sighand->mu] guest ptrace: is stopped for its tracer */
+	int trap_sig;               /* [sighand->mu] guest ptrace: the signal that the tracer lets through */
+	struct k_siginfo *trap_info; /* [sighand->mu] guest ptrace: info of the stop, on the stopped thread's stack */
 	atomic_int host_tid;        /* of the sentry thread, for its CPU clock; 0 not known yet */
 
 	uint64_t clear_child_tid;   /* [t] set_tid_address */
@@ -137,7 +140,7 @@ struct task {
 	bool vfork_active;          /* [tasks_mu] the parent waits for our exec or exit */
 	struct waitq vfork_wait;    /* the parent sleeps here on its own task */
 	bool vfork_done;            /* [vfork_wait's user: tasks_mu] */
-	struct tracer *tracer;      /* [tasks_mu] guest ptrace */
+	struct tracer *tracer;      /* [tasks_mu and sighand->mu to change, one of them to read] guest ptrace */
 
 	int sched_policy, sched_prio; /* [a] remembered */
 	int ioprio;                 /* [a] */
@@ -221,6 +224,7 @@ struct exec_request {
 	int argc, envc;
 	const char *name;         /* what the program is told (AT_EXECFN, scripts): "/dev/fd/3"; NULL: path */
 	bool name_vanishes;       /* that name is a close-on-exec descriptor: scripts cannot be run */
+	struct file *nameless;    /* execveat of a descriptor without a path (memfd): borrowed; else NULL */
 	bool check_only;          /* AT_EXECVE_CHECK: 0 when the file may be executed, and nothing happens */
 };
 int task_exec(struct task *t, struct exec_request *req) MUST_CHECK;

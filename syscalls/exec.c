@@ -113,8 +113,9 @@ static int first_error(struct task *t, const struct exec_request *req, int err)
 {
 	struct fs_lookup l = { .ctx = t->fs, .cred = t->cred, .base = req->dir };
 	struct path p;
+	if (req->nameless)
+		return err;
 	int lookup = path_lookup(&l, req->path, req->lookup_flags, &p);
-
 	if (lookup)
 		return lookup;
 	path_put(p);
@@ -186,7 +187,7 @@ long sys_execveat(struct task *t, int dirfd, path_cgp path, u64_cgp argv, u64_cg
 		if (req.path[0] && !file_is_dir(dir))
 			err = -ENOTDIR;
 		else if (!dir->path.dentry)
-			err = -EACCES;
+			req.nameless = dir;
 		req.dir = dir->path;
 		if (!err)
 			err = fd_name(t, dirfd, &req);
