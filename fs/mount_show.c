@@ -75,6 +75,8 @@ int path_name(struct path p, struct path root, char *buf, size_t size)
 	if (!s)
 		return -ENAMETOOLONG;
 	size_t len = (size_t)(buf + size - s);
+	/* Nameless files have no place that could be out of reach: "/memfd:x (deleted)". */
+	reached |= strcmp(p.dentry->sb->fs_name, "anon_inodefs") == 0;
 	size_t prefix = reached ? 0 : strlen("(unreachable)");
 	if (prefix + len > size)
 		return -ENAMETOOLONG;
