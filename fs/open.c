@@ -225,6 +225,8 @@ struct last_result {
 /* Ends with w->cur as the object to open. */
 static int open_last(struct walk *w, int flags, uint32_t mode, struct last_result *r)
 {
+	bool follow = !(flags & O_NOFOLLOW);
+
 	for (;;) {
 		struct dentry *d;
 		bool jumped;
@@ -235,6 +237,8 @@ static int open_last(struct walk *w, int flags, uint32_t mode, struct last_resul
 		if ((flags & O_CREAT) && w->last_slash)
 			return -EISDIR;
 		r->want_dir |= w->last_slash;
+		/* A slash behind a link overrides O_NOFOLLOW, for what the link leads to as well. */
+		follow |= w->last_slash;
 		if (flags & O_CREAT)
 			err = lookup_or_create(w, mode, &d, &r->created);
 		else
@@ -251,7 +255,7 @@ static int open_last(struct walk *w, int flags, uint32_t mode, struct last_resul
 		/* open_found says -EEXIST, or -ELOOP unless it is for O_PATH. */
 		if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
 			return 0;
-		if ((flags & O_NOFOLLOW) && !w->last_slash)
+		if (!follow)
 			return 0;
 		err = walk_follow_last(w, &jumped);
 		if (err || jumped)
@@ -379,7 +383,8 @@ static int nameless_mount_new(struct mount **out)
 		superblock_put(sb);
 		return err;
 	}
-	return mount_new_detached(sb, "none", MS_NOSUID | MS_NODEV | MS_NOEXEC, out);
+	/* Not noexec: programs in memory files may be run, as from Linux' own mount of them. */
+	return mount_new_detached(sb, "none", MS_NOSUID | MS_NODEV, out);
 }
 
 static int nameless_mount_get(struct mount **out)
@@ -419,7 +424,16 @@ int file_path(struct file *f, struct path *out)
 	int err = nameless_mount_get(&out->mnt);
 	if (err)
 		return err;
-	out->dentry = dentry_new(out->mnt->sb, out->mnt->root, "file", inode_get(f->inode));
+	/* A memory file keeps its name "memfd:x (deleted)" when it is opened again or executed. */
+	char name[NAME_LEN_MAX + 1] = "file";
+	struct fmt text;
+	fmt_init_fixed(&text, name, sizeof(name));
+	if (f->ops->describe)
+		f->ops->describe(f, &text);
+	else
+		fmt_puts(&text, "file");
+	out->dentry = dentry_new(out->mnt->sb, out->mnt->root, name[0] == '/' ? name + 1 : name,
+				 inode_get(f->inode));
 	if (!out->dentry) {
 		mount_put(out->mnt);
 		return -ENOMEM;
