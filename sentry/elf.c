@@ -8,7 +8,8 @@
 
 #include "platform/base/parse.h"
 
-_Static_assert(sizeof(Elf64_Phdr) == ELF_PHDR_SIZE && sizeof(Elf64_Ehdr) == ELF_HEADER_SIZE, "ELF ABI");
+_Static_assert(sizeof(Elf64_Phdr) == ELF_PHDR_SIZE && sizeof(Elf64_Ehdr) == ELF_HEADER_SIZE,
+	       "ELF ABI");
 
 int elf_parse_header(const void *buf, size_t size, struct elf_header *out)
 {
@@ -45,7 +46,8 @@ static int check_load(const Elf64_Phdr *p)
 	if (p->p_filesz > p->p_memsz || p->p_memsz > ELF_ADDR_MAX ||
 	    p->p_vaddr > ELF_ADDR_MAX - p->p_memsz)
 		return -ENOEXEC;
-	if (p->p_filesz > INT64_MAX - PAGE_SIZE || p->p_offset > INT64_MAX - PAGE_SIZE - p->p_filesz)
+	if (p->p_filesz > INT64_MAX - PAGE_SIZE ||
+	    p->p_offset > INT64_MAX - PAGE_SIZE - p->p_filesz)
 		return -ENOEXEC;
 	/* A file page can only be mapped to a page. */
 	if (p->p_filesz && ((p->p_vaddr ^ p->p_offset) & ~PAGE_MASK))
@@ -73,7 +75,8 @@ static int add_load(struct elf_image *img, const struct elf_header *h, const Elf
 	if (err)
 		return err;
 	/* Only powers of two count; others are ignored as in maximum_alignment. */
-	if (p->p_align > img->align && (p->p_align & (p->p_align - 1)) == 0 && p->p_align < ELF_ADDR_MAX / 4)
+	if (p->p_align > img->align && (p->p_align & (p->p_align - 1)) == 0 &&
+	    p->p_align < ELF_ADDR_MAX / 4)
 		img->align = p->p_align;
 	if (p->p_offset <= h->phoff && h->phoff - p->p_offset < p->p_filesz)
 		img->phdr_addr = h->phoff - p->p_offset + p->p_vaddr;
@@ -102,14 +105,15 @@ static int add_interp(struct elf_image *img, const Elf64_Phdr *p)
 	return 0;
 }
 
-int elf_parse_phdrs(const struct elf_header *h, const void *phdrs, size_t size, struct elf_segment *segs,
-		    struct elf_image *out)
+int elf_parse_phdrs(const struct elf_header *h, const void *phdrs, size_t size,
+		    struct elf_segment *segs, struct elf_image *out)
 {
 	struct reader r;
 	int err = 0;
 
-	*out = (struct elf_image){ .segs = segs, .align = PAGE_SIZE, .lo = UINT64_MAX,
-				   .start_code = UINT64_MAX };
+	*out = (struct elf_image){
+		.segs = segs, .align = PAGE_SIZE, .lo = UINT64_MAX, .start_code = UINT64_MAX
+	};
 	reader_init(&r, phdrs, size);
 	for (size_t i = 0; i < h->phnum && !err; i++) {
 		Elf64_Phdr p;

@@ -1,8 +1,9 @@
 /*
- * execve: find the program behind a path (through "#!" lines), build its complete address space beside the old
- * one, and only then pass the point of no return: end the other threads, close descriptors, reset signals, change
- * identity, and switch. Everything that can fail for want of memory or because of a bad file fails before that
- * point, with an errno; after it only death remains.
+ * execve: find the program behind a path (through "#!" lines), build its complete address space
+ * beside the old one, and only then pass the point of no return: end the other threads, close
+ * descriptors, reset signals, change identity, and switch. Everything that can fail for want of
+ * memory or because of a bad file fails before that point, with an errno; after it only death
+ * remains.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,13 +17,14 @@
 #include "sentry/plat.h"
 #include "sentry/stack.h"
 
-#define REWRITES_MAX 5           /* "#!" files in a row */
-#define EFLAGS_INITIAL 0x202ull  /* interrupts on, and the bit that is always 1 */
+#define REWRITES_MAX 5          /* "#!" files in a row */
+#define EFLAGS_INITIAL 0x202ull /* interrupts on, and the bit that is always 1 */
 #define USER_CS 0x33
 #define USER_SS 0x2b
 #define SECURE_STACK_LIMIT (8ull << 20)
 /* Personality bits that a set-id program does not inherit (PER_CLEAR_ON_SETID). */
-#define PERSONALITY_UNSAFE (READ_IMPLIES_EXEC | ADDR_NO_RANDOMIZE | ADDR_COMPAT_LAYOUT | MMAP_PAGE_ZERO)
+#define PERSONALITY_UNSAFE                                                                         \
+	(READ_IMPLIES_EXEC | ADDR_NO_RANDOMIZE | ADDR_COMPAT_LAYOUT | MMAP_PAGE_ZERO)
 
 /* ---- "#!" ----------------------------------------------------------------------------------- */
 
@@ -46,8 +48,9 @@ static char *word_end(char *p, char *end)
 	return p;
 }
 
-/* Splits the first line of a script: interpreter and its one optional argument (fs/binfmt_script.c).
- * x->head is changed. -ENOEXEC when there is no interpreter or its name is cut off. */
+/* Splits the first line of a script: interpreter and its one optional argument
+ * (fs/binfmt_script.c). x->head is changed. -ENOEXEC when there is no interpreter or its name is
+ * cut off. */
 static int parse_script(char *head, char **out_interp, char **out_arg)
 {
 	char *limit = head + EXEC_HEAD_SIZE - 1;

@@ -1,6 +1,7 @@
 /*
- * Who a program runs as: set-user-ID and set-group-ID bits inside the sandbox's own ids, and the capability rules
- * of execve (capabilities(7); security/commoncap.c). File capabilities are not honoured.
+ * Who a program runs as: set-user-ID and set-group-ID bits inside the sandbox's own ids, and the
+ * capability rules of execve (capabilities(7); security/commoncap.c). File capabilities are not
+ * honoured.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -35,7 +36,8 @@ static bool is_traced(struct task *t)
 	return traced;
 }
 
-/* Sets the capabilities of n from those of old; true when the program gained something by the exec itself. */
+/* Sets the capabilities of n from those of old; true when the program gained something by the exec
+ * itself. */
 static bool apply_caps(struct exec *x, const struct cred *old, struct cred *n)
 {
 	bool root_rules = !(old->securebits & SECBIT_NOROOT);

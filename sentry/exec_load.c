@@ -1,6 +1,6 @@
 /*
- * Executable images: opening, reading and mapping them into a blank address space. The bytes come from the guest
- * by way of elf.c, which has checked every sum.
+ * Executable images: opening, reading and mapping them into a blank address space. The bytes come
+ * from the guest by way of elf.c, which has checked every sum.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -17,10 +17,10 @@
 
 /* Where the kernel puts position-independent programs: two thirds of the address space. */
 #define PIE_BASE 0x555555554000ull
-#define MMAP_RANDOM_BITS 28       /* pages: vm.mmap_rnd_bits of x86-64 */
+#define MMAP_RANDOM_BITS 28 /* pages: vm.mmap_rnd_bits of x86-64 */
 #define STACK_RANDOM_PAGES 0x3fffffull
 #define BRK_RANDOM_BYTES (1ull << 30)
-#define GAP_MIN (128ull << 20)    /* room for the stack between its top and mmap_base */
+#define GAP_MIN (128ull << 20) /* room for the stack between its top and mmap_base */
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -49,7 +49,8 @@ static int check_path(struct path p, const struct cred *c)
 	return inode_permission(ino, c, MAY_EXEC);
 }
 
-int exec_open(struct task *t, const struct path *dir, const char *path, unsigned lookup_flags, struct file **out)
+int exec_open(struct task *t, const struct path *dir, const char *path, unsigned lookup_flags,
+	      struct file **out)
 {
 	struct fs_lookup l = { .ctx = t->fs, .cred = t->cred };
 	struct path p;
@@ -172,7 +173,8 @@ int exec_find_interp(struct exec *x)
 	r = exec_read(x->interp.file, head, sizeof(head), 0);
 	if (r < 0)
 		return (int)r;
-	return (size_t)r < sizeof(head) ? -EIO : exec_parse(&x->interp, head, sizeof(head), -ELIBBAD);
+	return (size_t)r < sizeof(head) ? -EIO
+					: exec_parse(&x->interp, head, sizeof(head), -ELIBBAD);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -203,7 +205,8 @@ static void plan_layout(struct exec *x)
 	x->stack_top = top - (random_below(x, STACK_RANDOM_PAGES + 1) << PAGE_SHIFT);
 }
 
-/* The load bias of an image: programs with an interpreter go to PIE_BASE, all else where mmap would put it. */
+/* The load bias of an image: programs with an interpreter go to PIE_BASE, all else where mmap would
+ * put it. */
 static int choose_bias(struct exec *x, struct exec_image *img, bool is_main)
 {
 	const struct plat_info *info = plat->info();
@@ -239,7 +242,9 @@ static int choose_bias(struct exec *x, struct exec_image *img, bool is_main)
 
 static int map_anon(struct exec *x, uint64_t start, uint64_t end, int prot)
 {
-	struct mmap_request req = { .addr = start, .size = end - start, .prot = prot,
+	struct mmap_request req = { .addr = start,
+				    .size = end - start,
+				    .prot = prot,
 				    .map_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED };
 
 	if (start >= end)
@@ -248,7 +253,8 @@ static int map_anon(struct exec *x, uint64_t start, uint64_t end, int prot)
 	return r < 0 ? (int)r : 0;
 }
 
-/* Zeroes from the end of the file's bytes to the end of the page. Read-only ones keep the file's, as in Linux. */
+/* Zeroes from the end of the file's bytes to the end of the page. Read-only ones keep the file's,
+ * as in Linux. */
 static int pad_zero(struct exec *x, uint64_t addr, int prot)
 {
 	static const char zeros[PAGE_SIZE];
@@ -306,7 +312,8 @@ static void set_ranges(struct exec *x)
 	mm->end_code = img->elf.end_code + img->bias;
 	mm->start_data = img->elf.start_data + img->bias;
 	mm->end_data = img->elf.end_data + img->bias;
-	/* A program without interpreter lies among the mappings: its heap would have no room there. */
+	/* A program without interpreter lies among the mappings: its heap would have no room there.
+	 */
 	if (img->header.dyn && !x->interp.file && x->randomize)
 		brk = PIE_BASE;
 	mm->start_brk = mm->brk = brk + page_down(random_below(x, BRK_RANDOM_BYTES));
@@ -325,8 +332,8 @@ int exec_map(struct exec *x)
 	if (err)
 		return err;
 	set_ranges(x);
-	x->entry = x->interp.file ? x->interp.header.entry + x->interp.bias :
-				    x->main.header.entry + x->main.bias;
+	x->entry = x->interp.file ? x->interp.header.entry + x->interp.bias
+				  : x->main.header.entry + x->main.bias;
 	x->mm->exe = file_get(x->main.file);
 	err = inode_deny_write(x->mm->exe->inode);
 	BUG_ON(err != 0); /* main.file holds one already */

@@ -1,7 +1,7 @@
 /*
- * Guest addresses are types, not pointers. A guest address can only be used through the functions below;
- * the compiler rejects arithmetic, dereference, storing through an address that the guest only gives, and
- * ignored results.
+ * Guest addresses are types, not pointers. A guest address can only be used through the functions
+ *below; the compiler rejects arithmetic, dereference, storing through an address that the guest
+ *only gives, and ignored results.
  *
  *	X_gp   the guest receives here (we store)      X_cgp  the guest gives here (we load)
  *
@@ -193,15 +193,16 @@ ssize_t guest_load_str(struct task *t, char *dst, size_t cap, path_cgp src) MUST
 /* A path into a PATH_LEN_MAX buffer from the task's scratch (freed when the call ends); -ENOMEM,
  * -ENAMETOOLONG, -EFAULT. Empty paths are returned as such. */
 int guest_load_path(struct task *t, path_cgp src, const char **out_path) MUST_CHECK;
-/* Growing structs (openat2, clone3): copies min(ksize, usize), zero-fills, and wants an unknown tail to be
- * zero (-E2BIG). */
+/* Growing structs (openat2, clone3): copies min(ksize, usize), zero-fills, and wants an unknown
+ * tail to be zero (-E2BIG). */
 int guest_load_ext(struct task *t, void *dst, size_t ksize, buf_cgp src, uint64_t usize) MUST_CHECK;
-/* The vector is copied once into *out_segs (scratch) and checked: -EINVAL (count > 1024, negative length),
- * total cut to RW_COUNT_MAX as Linux does, -EFAULT. */
-int guest_iter(struct task *t, struct iov_iter *it, iovec_cgp v, uint64_t count, enum iov_dir dir) MUST_CHECK;
-/* One buffer as an iterator; checks the address range (-EFAULT when it leaves user space). */
-int guest_iter_buf(struct task *t, struct iov_iter *it, struct gaddr buf, uint64_t len, enum iov_dir dir)
+/* The vector is copied once into *out_segs (scratch) and checked: -EINVAL (count > 1024, negative
+ * length), total cut to RW_COUNT_MAX as Linux does, -EFAULT. */
+int guest_iter(struct task *t, struct iov_iter *it, iovec_cgp v, uint64_t count, enum iov_dir dir)
 	MUST_CHECK;
+/* One buffer as an iterator; checks the address range (-EFAULT when it leaves user space). */
+int guest_iter_buf(struct task *t, struct iov_iter *it, struct gaddr buf, uint64_t len,
+		   enum iov_dir dir) MUST_CHECK;
 /* Is [a, a+size) inside user space? */
 bool guest_range_ok(struct task *t, struct gaddr a, uint64_t size);
 /* The memory of the task as a umem, for ioctls and socket options. */

@@ -1,6 +1,7 @@
 /*
- * The only file of the sentry through which guest memory of the current task is read and written. Copies that
- * stop at the edge of a growing stack make it grow, as a fault in the kernel's copy would.
+ * The only file of the sentry through which guest memory of the current task is read and written.
+ * Copies that stop at the edge of a growing stack make it grow, as a fault in the kernel's copy
+ * would.
  */
 #include <errno.h>
 #include <string.h>
@@ -73,7 +74,8 @@ ssize_t guest_load_str(struct task *t, char *dst, size_t cap, path_cgp src)
 
 	while (done < cap) {
 		uint64_t at = src.addr.va + done;
-		/* Pieces end with the page, so that the string may end right before an unmapped one. */
+		/* Pieces end with the page, so that the string may end right before an unmapped
+		 * one. */
 		size_t piece = MIN(cap - done, PAGE_SIZE - (at & (PAGE_SIZE - 1)));
 		int err = guest_read(t, dst + done, gaddr(at), piece);
 		if (err)
@@ -151,7 +153,8 @@ int guest_iter(struct task *t, struct iov_iter *it, iovec_cgp v, uint64_t count,
 	return 0;
 }
 
-int guest_iter_buf(struct task *t, struct iov_iter *it, struct gaddr buf, uint64_t len, enum iov_dir dir)
+int guest_iter_buf(struct task *t, struct iov_iter *it, struct gaddr buf, uint64_t len,
+		   enum iov_dir dir)
 {
 	struct umem um = guest_umem(t);
 

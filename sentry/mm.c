@@ -1,9 +1,10 @@
 /*
- * The life of an address space: blank, forked, shared, gone; copies to and from it; growing stacks; faults.
- * What changes its mappings on request is in mmap.c, mremap.c and mm_advice.c; the list itself in vma.c.
+ * The life of an address space: blank, forked, shared, gone; copies to and from it; growing stacks;
+ * faults. What changes its mappings on request is in mmap.c, mremap.c and mm_advice.c; the list
+ * itself in vma.c.
  *
- * Two counts: `ref` keeps the struct, `users` keeps the stub. Readers from outside (process_vm_readv, /proc)
- * become users for as long as they copy.
+ * Two counts: `ref` keeps the struct, `users` keeps the stub. Readers from outside
+ * (process_vm_readv, /proc) become users for as long as they copy.
  */
 #include <errno.h>
 #include <signal.h>
@@ -50,7 +51,9 @@ static int add_region(struct mm *mm, const struct plat_region *r, unsigned flag)
 	if (err)
 		return err;
 	struct vma *v = vma_take_locked(mm);
-	*v = (struct vma){ .start = r->addr, .end = r->addr + r->size, .prot = r->prot, .flags = flag };
+	*v = (struct vma){
+		.start = r->addr, .end = r->addr + r->size, .prot = r->prot, .flags = flag
+	};
 	if (flag == VMA_VDSO)
 		v->flags |= VMA_MAYWRITE; /* private: a debugger may set breakpoints */
 	vma_insert_locked(mm, v);
@@ -132,7 +135,8 @@ static int copy_vmas_locked(struct mm *n, struct mm *old)
 	return 0;
 }
 
-/* The host follows MADV_DONTFORK too; this makes sure that list and stub agree on every platform. */
+/* The host follows MADV_DONTFORK too; this makes sure that list and stub agree on every platform.
+ */
 static int drop_dontfork_locked(struct mm *old, struct plat_ctx *child)
 {
 	for (struct vma *v = vma_first_locked(old); v; v = vma_next_locked(v)) {
@@ -236,7 +240,8 @@ struct file *mm_exe(struct mm *mm)
 typedef ssize_t copy_in_fn(struct plat_as *as, void *dst, uint64_t addr, size_t n);
 typedef ssize_t copy_out_fn(struct plat_as *as, uint64_t addr, const void *src, size_t n);
 
-/* The part of [addr, addr+n) in user space: our own pages in a stub lie above and are nobody's buffer. */
+/* The part of [addr, addr+n) in user space: our own pages in a stub lie above and are nobody's
+ * buffer. */
 static size_t clamp(uint64_t addr, size_t n)
 {
 	uint64_t max = plat->info()->task_max;
@@ -281,7 +286,8 @@ ssize_t mm_force_out(struct mm *mm, uint64_t addr, const void *src, size_t n)
 	return copy_out(mm, plat->force_out, addr, src, n);
 }
 
-/* ---- faults and growing mappings -------------------------------------------------------------- */
+/* ---- faults and growing mappings --------------------------------------------------------------
+ */
 
 int mm_fault_code(struct mm *mm, uint64_t addr, int host_code)
 {
@@ -294,7 +300,8 @@ int mm_fault_code(struct mm *mm, uint64_t addr, int host_code)
 	return mapped ? SEGV_ACCERR : SEGV_MAPERR;
 }
 
-/* How far down v may begin: a step more than asked, but inside the limits and off what lies below. */
+/* How far down v may begin: a step more than asked, but inside the limits and off what lies below.
+ */
 static uint64_t grow_to_locked(struct vma *v, uint64_t addr)
 {
 	struct vma *below = vma_prev_locked(v);
@@ -302,7 +309,8 @@ static uint64_t grow_to_locked(struct vma *v, uint64_t addr)
 	uint64_t lowest = plat->info()->task_min;
 
 	if (below) {
-		/* A growing neighbour is part of the same stack, a PROT_NONE one is a guard page. */
+		/* A growing neighbour is part of the same stack, a PROT_NONE one is a guard page.
+		 */
 		bool guard = (below->flags & VMA_GROWSDOWN) || below->prot == PROT_NONE;
 		lowest = MAX(lowest, below->end + (guard ? 0 : STACK_GUARD_GAP));
 	}
@@ -327,8 +335,9 @@ static bool grow_locked(struct mm *mm, struct plat_ctx *via, uint64_t addr, stru
 	if (!mm_may_expand_locked(mm, v->prot, v->flags, pages) ||
 	    ((v->flags & VMA_LOCKED) && mm_may_lock_locked(mm, pages)) || vma_reserve_locked(mm))
 		return false;
-	struct plat_map m = { .addr = to, .size = v->start - to, .prot = v->prot, .flags = PLAT_MAP_ANON,
-			      .fd = -1 };
+	struct plat_map m = {
+		.addr = to, .size = v->start - to, .prot = v->prot, .flags = PLAT_MAP_ANON, .fd = -1
+	};
 	if (plat->map(via, &m))
 		return false;
 	vma_unaccount_locked(mm, v);

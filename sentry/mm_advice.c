@@ -1,6 +1,6 @@
 /*
- * madvise, msync, mincore, mlock, mlockall: calls that walk over mappings without making any. Each works mapping by
- * mapping like Linux: what came before an error stays done.
+ * madvise, msync, mincore, mlock, mlockall: calls that walk over mappings without making any. Each
+ * works mapping by mapping like Linux: what came before an error stays done.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -70,7 +70,8 @@ static int check_advice(const struct vma *v, int advice)
 		return 0;
 	case MADV_MERGEABLE:
 	case MADV_UNMERGEABLE:
-		return 1; /* LINUX: merges equal pages; here that would be a side channel between sandboxes */
+		return 1; /* LINUX: merges equal pages; here that would be a side channel between
+			     sandboxes */
 	case MADV_DONTNEED:
 	case MADV_COLD:
 	case MADV_PAGEOUT:
@@ -96,8 +97,8 @@ static bool is_hint(int advice)
 }
 
 /* One piece inside one mapping. */
-static int advise_locked(struct task *t, const struct vma *v, uint64_t start, uint64_t end, int advice,
-			 struct vma **dead)
+static int advise_locked(struct task *t, const struct vma *v, uint64_t start, uint64_t end,
+			 int advice, struct vma **dead)
 {
 	struct mm *mm = t->mm;
 	unsigned set, clear;
@@ -149,7 +150,8 @@ static int advise_range(struct task *t, uint64_t start, uint64_t end, int advice
 	return err ? err : hole;
 }
 
-/* MADV_REMOVE punches holes into the files behind shared mappings; files are used without the lock. */
+/* MADV_REMOVE punches holes into the files behind shared mappings; files are used without the lock.
+ */
 static int remove_range(struct task *t, uint64_t start, uint64_t end)
 {
 	struct mm *mm = t->mm;
@@ -227,8 +229,8 @@ int mm_msync(struct task *t, uint64_t addr, uint64_t size, int flags)
 			hole = -ENOMEM;
 		if (v && v->start < end && (flags & MS_INVALIDATE) && (v->flags & VMA_LOCKED))
 			err = -EBUSY;
-		else if (v && v->start < end && (flags & MS_SYNC) && (v->flags & VMA_SHARED) && v->file &&
-			 v->file->ops->fsync)
+		else if (v && v->start < end && (flags & MS_SYNC) && (v->flags & VMA_SHARED) &&
+			 v->file && v->file->ops->fsync)
 			f = file_get(v->file);
 		pos = v ? v->end : end;
 		mutex_unlock(&mm->mu);
@@ -282,7 +284,8 @@ static uint64_t locked_bytes_locked(struct mm *mm, uint64_t start, uint64_t end)
 {
 	uint64_t sum = 0;
 
-	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end; v = vma_next_locked(v))
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end;
+	     v = vma_next_locked(v))
 		if (v->flags & VMA_LOCKED)
 			sum += MIN(v->end, end) - MAX(v->start, start);
 	return sum;
@@ -312,7 +315,8 @@ static int populate_range_locked(struct task *t, uint64_t start, uint64_t end)
 {
 	int err = 0;
 
-	for (struct vma *v = vma_find_locked(t->mm, start); v && v->start < end && !err; v = vma_next_locked(v)) {
+	for (struct vma *v = vma_find_locked(t->mm, start); v && v->start < end && !err;
+	     v = vma_next_locked(v)) {
 		struct vma piece = *v;
 		piece.start = MAX(v->start, start);
 		piece.end = MIN(v->end, end);
@@ -328,7 +332,8 @@ static void host_unlock(struct task *t, uint64_t start, uint64_t end)
 	(void)answer;
 }
 
-static int lock_range_locked(struct task *t, uint64_t start, uint64_t end, enum mlock_mode mode, struct vma **dead)
+static int lock_range_locked(struct task *t, uint64_t start, uint64_t end, enum mlock_mode mode,
+			     struct vma **dead)
 {
 	struct mm *mm = t->mm;
 

@@ -1,6 +1,6 @@
 /*
- * /proc/PID/maps and smaps. The list is copied under the lock, with references, and printed without it, because
- * names and inode numbers come from file systems.
+ * /proc/PID/maps and smaps. The list is copied under the lock, with references, and printed without
+ * it, because names and inode numbers come from file systems.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,9 @@
 #include "sentry/task.h"
 #include "sentry/vma.h"
 
-#define NAME_COLUMN 73 /* where names begin: fs/proc/task_mmu.c pads to 25 + 6 * sizeof(void *) - 1, then a blank */
+#define NAME_COLUMN                                                                                \
+	73 /* where names begin: fs/proc/task_mmu.c pads to 25 + 6 * sizeof(void *) - 1, then a    \
+	      blank */
 
 struct snapshot {
 	struct vma *vmas; /* copies; file referenced */
@@ -83,7 +85,8 @@ static void file_name(struct file *f, struct path root, struct fmt *out)
 	mem_free(buf);
 }
 
-static void show_line(const struct snapshot *s, const struct vma *v, struct path root, struct fmt *out)
+static void show_line(const struct snapshot *s, const struct vma *v, struct path root,
+		      struct fmt *out)
 {
 	size_t begin = out->len;
 	struct fs_stat st = { 0 };
@@ -91,11 +94,12 @@ static void show_line(const struct snapshot *s, const struct vma *v, struct path
 
 	if (v->file && v->file->inode && v->file->inode->ops->getattr(v->file->inode, &st))
 		st = (struct fs_stat){ 0 };
-	fmt_printf(out, "%08llx-%08llx %c%c%c%c %08llx %02x:%02x %llu ", (unsigned long long)v->start,
-		   (unsigned long long)v->end, v->prot & PROT_READ ? 'r' : '-',
-		   v->prot & PROT_WRITE ? 'w' : '-', v->prot & PROT_EXEC ? 'x' : '-',
-		   v->flags & VMA_SHARED ? 's' : 'p', (unsigned long long)(v->file ? v->off : 0),
-		   major(st.dev), minor(st.dev), (unsigned long long)st.ino);
+	fmt_printf(out, "%08llx-%08llx %c%c%c%c %08llx %02x:%02x %llu ",
+		   (unsigned long long)v->start, (unsigned long long)v->end,
+		   v->prot & PROT_READ ? 'r' : '-', v->prot & PROT_WRITE ? 'w' : '-',
+		   v->prot & PROT_EXEC ? 'x' : '-', v->flags & VMA_SHARED ? 's' : 'p',
+		   (unsigned long long)(v->file ? v->off : 0), major(st.dev), minor(st.dev),
+		   (unsigned long long)st.ino);
 	if (name || v->file) {
 		while (out->len - begin < NAME_COLUMN && !out->overflow)
 			fmt_putc(out, ' ');
@@ -122,8 +126,9 @@ void mm_show_maps(struct mm *mm, struct path root, struct fmt *out)
 
 /* ---- smaps ---------------------------------------------------------------------------------- */
 
-/* Resident kB of private memory. LINUX: counts the pages of each mapping; the sentry does not see page tables, so
- * residency is asked from the host for the caller's own anonymous memory and is 0 elsewhere. */
+/* Resident kB of private memory. LINUX: counts the pages of each mapping; the sentry does not see
+ * page tables, so residency is asked from the host for the caller's own anonymous memory and is 0
+ * elsewhere. */
 static uint64_t resident_kb(const struct snapshot *s, const struct vma *v)
 {
 	uint8_t bytes[1024];
@@ -188,8 +193,9 @@ static void show_kb(struct fmt *out, const char *name, uint64_t kb)
 static void show_counts(const struct snapshot *s, const struct vma *v, struct fmt *out)
 {
 	static const char *const tail[] = {
-		"KSM:", "LazyFree:", "AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:", "Shared_Hugetlb:",
-		"Private_Hugetlb:", "Swap:", "SwapPss:",
+		"KSM:",           "LazyFree:",       "AnonHugePages:",   "ShmemPmdMapped:",
+		"FilePmdMapped:", "Shared_Hugetlb:", "Private_Hugetlb:", "Swap:",
+		"SwapPss:",
 	};
 	uint64_t rss = resident_kb(s, v);
 

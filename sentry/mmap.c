@@ -1,6 +1,6 @@
 /*
- * mmap, munmap, mprotect, brk: checks in the order in which Linux makes them, then the platform call, then the
- * list. What could fail after the platform call was checked or set aside before it.
+ * mmap, munmap, mprotect, brk: checks in the order in which Linux makes them, then the platform
+ * call, then the list. What could fail after the platform call was checked or set aside before it.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -151,7 +151,8 @@ static int check_anonymous(const struct mmap_request *req, struct vma *v)
 		v->flags |= VMA_SHARED;
 		return 0;
 	case MAP_DROPPABLE:
-		/* Pages need not be dropped, but must not reach a child: state of random generators. */
+		/* Pages need not be dropped, but must not reach a child: state of random
+		 * generators. */
 		if (req->map_flags & (MAP_LOCKED | MAP_HUGETLB))
 			return -EINVAL;
 		v->flags |= VMA_WIPEONFORK | VMA_NORESERVE;
@@ -175,20 +176,24 @@ static int check_kind(const struct mmap_request *req, uint64_t size, struct vma 
 		v->flags |= VMA_GROWSDOWN;
 	if (req->file && req->off + size > INT64_MAX)
 		return -EOVERFLOW;
-	if ((req->map_flags & MAP_HUGETLB) && (req->file || (huge != 0 && huge != 21 && huge != 30)))
+	if ((req->map_flags & MAP_HUGETLB) &&
+	    (req->file || (huge != 0 && huge != 21 && huge != 30)))
 		return -EINVAL;
 	if (req->map_flags & MAP_HUGETLB)
 		return -ENOMEM; /* as a kernel whose pool of huge pages is empty */
 	int err = req->file ? check_file(req->file, req, v) : check_anonymous(req, v);
 	if (err)
 		return err;
-	if (t && (t->personality & READ_IMPLIES_EXEC) && (v->prot & PROT_READ) && !(v->flags & VMA_NOEXEC))
+	if (t && (t->personality & READ_IMPLIES_EXEC) && (v->prot & PROT_READ) &&
+	    !(v->flags & VMA_NOEXEC))
 		v->prot |= PROT_EXEC;
 	return 0;
 }
 
-/* What the host is to map. Shared anonymous memory gets a file of its own; v->file is referenced. */
-static int find_backing(const struct mmap_request *req, uint64_t size, struct vma *v, struct file_map *fm)
+/* What the host is to map. Shared anonymous memory gets a file of its own; v->file is referenced.
+ */
+static int find_backing(const struct mmap_request *req, uint64_t size, struct vma *v,
+			struct file_map *fm)
 {
 	bool shared = v->flags & VMA_SHARED;
 	int err = 0;
@@ -230,23 +235,27 @@ static int check_limits_locked(struct mm *mm, const struct mmap_request *req, co
 		if (err)
 			return err;
 	}
-	return mm_may_expand_locked(mm, v->prot, v->flags, pages - MIN(pages, replaced)) ? 0 : -ENOMEM;
+	return mm_may_expand_locked(mm, v->prot, v->flags, pages - MIN(pages, replaced)) ? 0
+											 : -ENOMEM;
 }
 
 int mm_populate_locked(struct plat_ctx *via, const struct vma *v)
 {
-	/* The host's own limit on locked memory is not the guest's: then the pages are just present. */
+	/* The host's own limit on locked memory is not the guest's: then the pages are just
+	 * present. */
 	if (plat->lock(via, v->start, v->end - v->start, true) == 0)
 		return 0;
-	int advice = (v->prot & PROT_WRITE) && !(v->flags & VMA_SHARED) ? MADV_POPULATE_WRITE :
-									   MADV_POPULATE_READ;
+	int advice = (v->prot & PROT_WRITE) && !(v->flags & VMA_SHARED) ? MADV_POPULATE_WRITE
+									: MADV_POPULATE_READ;
 	return plat->advise(via, v->start, v->end - v->start, advice) ? -ENOMEM : 0;
 }
 
-static int map_locked(struct mm *mm, struct plat_ctx *via, const struct mmap_request *req, const struct vma *v,
-		      const struct file_map *fm, struct vma **dead)
+static int map_locked(struct mm *mm, struct plat_ctx *via, const struct mmap_request *req,
+		      const struct vma *v, const struct file_map *fm, struct vma **dead)
 {
-	struct plat_map m = { .addr = v->start, .size = v->end - v->start, .prot = v->prot, .fd = -1 };
+	struct plat_map m = {
+		.addr = v->start, .size = v->end - v->start, .prot = v->prot, .fd = -1
+	};
 
 	if (v->flags & VMA_SHARED)
 		m.flags |= PLAT_MAP_SHARED;
@@ -263,7 +272,8 @@ static int map_locked(struct mm *mm, struct plat_ctx *via, const struct mmap_req
 	int err = plat->map(via, &m);
 	if (err) {
 		/* The host may have dropped what was there before it failed, as mmap(2) may. */
-		if (vma_range_used_locked(mm, v->start, v->end) && !plat->unmap(via, m.addr, m.size))
+		if (vma_range_used_locked(mm, v->start, v->end) &&
+		    !plat->unmap(via, m.addr, m.size))
 			vma_cut_locked(mm, v->start, v->end, dead);
 		return err;
 	}
@@ -275,9 +285,11 @@ static int map_locked(struct mm *mm, struct plat_ctx *via, const struct mmap_req
 	return err;
 }
 
-/* v is a description on the caller's stack with its file referenced; the reference moves into the list. */
-static int64_t mmap_locked(struct mm *mm, struct plat_ctx *via, const struct mmap_request *req, uint64_t size,
-			   struct vma *v, const struct file_map *fm, struct vma **dead)
+/* v is a description on the caller's stack with its file referenced; the reference moves into the
+ * list. */
+static int64_t mmap_locked(struct mm *mm, struct plat_ctx *via, const struct mmap_request *req,
+			   uint64_t size, struct vma *v, const struct file_map *fm,
+			   struct vma **dead)
 {
 	int err = vma_reserve_locked(mm);
 	if (err)
@@ -372,8 +384,10 @@ static int may_protect_locked(struct mm *mm, const struct vma *v, int prot, uint
 	return 0;
 }
 
-/* How far [start, end) can be changed, and why not further: mprotect keeps what it has done before an error. */
-static int protectable_locked(struct mm *mm, uint64_t start, uint64_t end, int prot, uint64_t *out_stop)
+/* How far [start, end) can be changed, and why not further: mprotect keeps what it has done before
+ * an error. */
+static int protectable_locked(struct mm *mm, uint64_t start, uint64_t end, int prot,
+			      uint64_t *out_stop)
 {
 	uint64_t pos = start;
 
@@ -394,8 +408,8 @@ static int protectable_locked(struct mm *mm, uint64_t start, uint64_t end, int p
 	return 0;
 }
 
-static int set_prot_locked(struct mm *mm, struct plat_ctx *via, uint64_t start, uint64_t end, int prot,
-			   struct vma **dead)
+static int set_prot_locked(struct mm *mm, struct plat_ctx *via, uint64_t start, uint64_t end,
+			   int prot, struct vma **dead)
 {
 	int err = vma_reserve_locked(mm);
 	if (!err)
@@ -403,7 +417,8 @@ static int set_prot_locked(struct mm *mm, struct plat_ctx *via, uint64_t start, 
 	if (err)
 		return err;
 	vma_isolate_locked(mm, start, end);
-	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end; v = vma_next_locked(v)) {
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end;
+	     v = vma_next_locked(v)) {
 		vma_unaccount_locked(mm, v);
 		v->prot = prot;
 		vma_account_locked(mm, v);
@@ -460,7 +475,8 @@ int mm_mprotect(struct task *t, uint64_t addr, uint64_t size, int prot)
 
 /* ---- brk ------------------------------------------------------------------------------------ */
 
-static int brk_grow_locked(struct mm *mm, struct plat_ctx *via, uint64_t from, uint64_t to, struct vma **dead)
+static int brk_grow_locked(struct mm *mm, struct plat_ctx *via, uint64_t from, uint64_t to,
+			   struct vma **dead)
 {
 	struct vma *next = vma_find_locked(mm, from);
 	uint64_t pages = (to - from) >> PAGE_SHIFT;
@@ -468,16 +484,21 @@ static int brk_grow_locked(struct mm *mm, struct plat_ctx *via, uint64_t from, u
 
 	if (to > plat->info()->task_max || (next && to + PAGE_SIZE > vma_gap_start(next)))
 		return -ENOMEM;
-	if (!mm_may_expand_locked(mm, PROT_READ | PROT_WRITE, flags, pages) || vma_reserve_locked(mm) ||
-	    ((flags & VMA_LOCKED) && mm_may_lock_locked(mm, pages)))
+	if (!mm_may_expand_locked(mm, PROT_READ | PROT_WRITE, flags, pages) ||
+	    vma_reserve_locked(mm) || ((flags & VMA_LOCKED) && mm_may_lock_locked(mm, pages)))
 		return -ENOMEM;
-	struct plat_map m = { .addr = from, .size = to - from, .prot = PROT_READ | PROT_WRITE,
-			      .flags = PLAT_MAP_ANON, .fd = -1 };
+	struct plat_map m = { .addr = from,
+			      .size = to - from,
+			      .prot = PROT_READ | PROT_WRITE,
+			      .flags = PLAT_MAP_ANON,
+			      .fd = -1 };
 	int err = plat->map(via, &m);
 	if (err)
 		return err;
 	struct vma *v = vma_take_locked(mm);
-	*v = (struct vma){ .start = from, .end = to, .prot = PROT_READ | PROT_WRITE, .flags = flags };
+	*v = (struct vma){
+		.start = from, .end = to, .prot = PROT_READ | PROT_WRITE, .flags = flags
+	};
 	vma_insert_locked(mm, v);
 	if (flags & VMA_LOCKED)
 		(void)mm_populate_locked(via, v);
@@ -495,7 +516,8 @@ uint64_t mm_brk(struct task *t, uint64_t addr)
 	uint64_t old = page_up(mm->brk), new = page_up(addr);
 	uint64_t limit = mm_limit(RLIMIT_DATA);
 	if (addr < mm->start_brk || new < addr ||
-	    (limit != RLIM_INFINITY && addr - mm->start_brk + (mm->end_data - mm->start_data) > limit))
+	    (limit != RLIM_INFINITY &&
+	     addr - mm->start_brk + (mm->end_data - mm->start_data) > limit))
 		err = -EINVAL;
 	else if (new > old)
 		err = brk_grow_locked(mm, t->ctx, old, new, &dead);

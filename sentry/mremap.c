@@ -1,6 +1,7 @@
 /*
- * mremap: growing and shrinking in place, moving, MREMAP_FIXED, MREMAP_DONTUNMAP, duplicating shared mappings
- * (old size 0). One mapping at a time; checks and errors as mm/mremap.c of the kernel.
+ * mremap: growing and shrinking in place, moving, MREMAP_FIXED, MREMAP_DONTUNMAP, duplicating
+ * shared mappings (old size 0). One mapping at a time; checks and errors as mm/mremap.c of the
+ * kernel.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -30,9 +31,11 @@ static int check_request(const struct mremap_request *r)
 	    (r->old_addr & ~PAGE_MASK) || r->new_size == 0)
 		return -EINVAL;
 	if (r->flags & MREMAP_FIXED) {
-		if ((r->new_addr & ~PAGE_MASK) || r->new_size > max || r->new_addr > max - r->new_size)
+		if ((r->new_addr & ~PAGE_MASK) || r->new_size > max ||
+		    r->new_addr > max - r->new_size)
 			return -EINVAL;
-		if (r->old_addr + r->old_size > r->new_addr && r->new_addr + r->new_size > r->old_addr)
+		if (r->old_addr + r->old_size > r->new_addr &&
+		    r->new_addr + r->new_size > r->old_addr)
 			return -EINVAL;
 		if (r->new_addr < plat->info()->task_min)
 			return -EPERM;
@@ -40,7 +43,8 @@ static int check_request(const struct mremap_request *r)
 	return 0;
 }
 
-static int cut(struct mm *mm, struct plat_ctx *via, uint64_t start, uint64_t size, struct vma **dead)
+static int cut(struct mm *mm, struct plat_ctx *via, uint64_t start, uint64_t size,
+	       struct vma **dead)
 {
 	if (!vma_range_used_locked(mm, start, start + size))
 		return 0;
@@ -85,8 +89,8 @@ static int64_t grow_in_place_locked(struct mm *mm, struct plat_ctx *via, struct 
 }
 
 /* v is the mapping of old_addr. The target range is free. */
-static int64_t move_locked(struct mm *mm, struct plat_ctx *via, const struct vma *v, const struct mremap_request *r,
-			   uint64_t target, struct vma **dead)
+static int64_t move_locked(struct mm *mm, struct plat_ctx *via, const struct vma *v,
+			   const struct mremap_request *r, uint64_t target, struct vma **dead)
 {
 	bool keep = r->flags & MREMAP_DONTUNMAP;
 	int err = plat->remap(via, r->old_addr, r->old_size, target, r->new_size, keep);
@@ -111,7 +115,8 @@ static int64_t move_locked(struct mm *mm, struct plat_ctx *via, const struct vma
 }
 
 /* MREMAP_FIXED and MREMAP_DONTUNMAP. */
-static int64_t remap_to_locked(struct mm *mm, struct plat_ctx *via, struct mremap_request *r, struct vma **dead)
+static int64_t remap_to_locked(struct mm *mm, struct plat_ctx *via, struct mremap_request *r,
+			       struct vma **dead)
 {
 	uint64_t target = r->new_addr;
 	int err = 0;
@@ -140,7 +145,8 @@ static int64_t remap_to_locked(struct mm *mm, struct plat_ctx *via, struct mrema
 	return move_locked(mm, via, v, r, target, dead);
 }
 
-static int64_t remap_locked(struct mm *mm, struct plat_ctx *via, struct mremap_request *r, struct vma **dead)
+static int64_t remap_locked(struct mm *mm, struct plat_ctx *via, struct mremap_request *r,
+			    struct vma **dead)
 {
 	int err = vma_reserve_locked(mm);
 	if (err)
@@ -152,7 +158,8 @@ static int64_t remap_locked(struct mm *mm, struct plat_ctx *via, struct mremap_r
 		return remap_to_locked(mm, via, r, dead);
 	if (r->old_size >= r->new_size) {
 		if (r->old_size > r->new_size)
-			err = cut(mm, via, r->old_addr + r->new_size, r->old_size - r->new_size, dead);
+			err = cut(mm, via, r->old_addr + r->new_size, r->old_size - r->new_size,
+				  dead);
 		return err ? err : (int64_t)r->old_addr;
 	}
 	err = check_resize_locked(mm, v, r);
@@ -169,10 +176,11 @@ static int64_t remap_locked(struct mm *mm, struct plat_ctx *via, struct mremap_r
 	return target ? move_locked(mm, via, v, r, target, dead) : -ENOMEM;
 }
 
-int64_t mm_mremap(struct task *t, uint64_t old_addr, uint64_t old_size, uint64_t new_size, unsigned flags,
-		  uint64_t new_addr)
+int64_t mm_mremap(struct task *t, uint64_t old_addr, uint64_t old_size, uint64_t new_size,
+		  unsigned flags, uint64_t new_addr)
 {
-	struct mremap_request r = { old_addr, page_up(old_size), new_addr, page_up(new_size), flags };
+	struct mremap_request r = { old_addr, page_up(old_size), new_addr, page_up(new_size),
+				    flags };
 	struct vma *dead = NULL;
 	int64_t result = check_request(&r);
 

@@ -1,7 +1,7 @@
 /*
- * The first stack of a program. From the top down: eight zero bytes, the name of the program, the environment
- * strings, the argument strings, a random gap, "x86_64", 16 random bytes, and at rsp: argc, argv, NULL, envp,
- * NULL, the auxiliary vector.
+ * The first stack of a program. From the top down: eight zero bytes, the name of the program, the
+ * environment strings, the argument strings, a random gap, "x86_64", 16 random bytes, and at rsp:
+ * argc, argv, NULL, envp, NULL, the auxiliary vector.
  */
 #include "sentry/stack.h"
 
@@ -86,12 +86,14 @@ static void plan(const struct stack_spec *s, struct layout *l)
 	l->sp = (l->random - l->vector_bytes) & ~15ull;
 }
 
-static int map_stack(struct mm *mm, struct plat_ctx *via, const struct stack_spec *s, const struct layout *l)
+static int map_stack(struct mm *mm, struct plat_ctx *via, const struct stack_spec *s,
+		     const struct layout *l)
 {
 	uint64_t need = s->top - page_down(l->sp);
 	uint64_t size = need + STACK_EXTRA;
 
-	/* exec(2): a quarter of the limit is for strings and vectors; the kernel always allows 128 KiB. */
+	/* exec(2): a quarter of the limit is for strings and vectors; the kernel always allows 128
+	 * KiB. */
 	if (need > (6ul << 20) || (need > STACK_EXTRA && need > s->rlimit / 4 + 2 * PAGE_SIZE))
 		return -E2BIG;
 	if (size > s->rlimit)
@@ -113,7 +115,8 @@ static int put(struct mm *mm, uint64_t addr, const void *data, size_t n)
 }
 
 /* Appends the addresses of n strings and a NULL; returns the address behind them. */
-static uint64_t put_vector(uint64_t *words, size_t *count, const char **strings, uint64_t addr, int n)
+static uint64_t put_vector(uint64_t *words, size_t *count, const char **strings, uint64_t addr,
+			   int n)
 {
 	for (int i = 0; i < n; i++) {
 		size_t len = strlen(*strings) + 1;

@@ -1,11 +1,11 @@
 /*
- * The VMA list: an ordered tree of non-overlapping ranges with counters beside it. Pure bookkeeping: the platform
- * is told by the callers. Structs come from a reserve filled before a change begins, so that no step in the
- * middle can fail.
+ * The VMA list: an ordered tree of non-overlapping ranges with counters beside it. Pure
+ * bookkeeping: the platform is told by the callers. Structs come from a reserve filled before a
+ * change begins, so that no step in the middle can fail.
  *
- * Free places are found by walking down from mmap_base. The walk is short because the address space remembers
- * up to where there is no hole worth looking at (hole_from, hole_max), as Linux did before its trees were
- * augmented.
+ * Free places are found by walking down from mmap_base. The walk is short because the address space
+ * remembers up to where there is no hole worth looking at (hole_from, hole_max), as Linux did
+ * before its trees were augmented.
  */
 #include "sentry/vma.h"
 
@@ -225,8 +225,8 @@ void vma_cut_locked(struct mm *mm, uint64_t start, uint64_t end, struct vma **de
 
 static bool can_merge(const struct vma *a, const struct vma *b)
 {
-	return a->end == b->start && a->prot == b->prot && a->flags == b->flags && a->file == b->file &&
-	       !(a->flags & (VMA_VDSO | VMA_VVAR)) &&
+	return a->end == b->start && a->prot == b->prot && a->flags == b->flags &&
+	       a->file == b->file && !(a->flags & (VMA_VDSO | VMA_VVAR)) &&
 	       (!a->file || a->off + (a->end - a->start) == b->off);
 }
 
@@ -261,14 +261,16 @@ uint64_t vma_range_bytes_locked(struct mm *mm, uint64_t start, uint64_t end)
 {
 	uint64_t sum = 0;
 
-	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end; v = vma_next_locked(v))
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end;
+	     v = vma_next_locked(v))
 		sum += MIN(v->end, end) - MAX(v->start, start);
 	return sum;
 }
 
 bool vma_range_full_locked(struct mm *mm, uint64_t start, uint64_t end)
 {
-	for (struct vma *v = vma_find_locked(mm, start); v && v->start <= start; v = vma_next_locked(v)) {
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start <= start;
+	     v = vma_next_locked(v)) {
 		if (v->end >= end)
 			return true;
 		start = v->end;

@@ -1,6 +1,6 @@
 /*
- * Editing the VMA list of an address space: inside sentry/ only (mm.c, mmap.c, mremap.c, mm_advice.c, exec.c).
- * Everything here wants mm->mu held and makes no platform call.
+ * Editing the VMA list of an address space: inside sentry/ only (mm.c, mmap.c, mremap.c,
+ * mm_advice.c, exec.c). Everything here wants mm->mu held and makes no platform call.
  */
 #pragma once
 
@@ -34,10 +34,12 @@ struct vma *vma_first_locked(struct mm *mm);
 bool vma_range_used_locked(struct mm *mm, uint64_t start, uint64_t end);
 bool vma_range_full_locked(struct mm *mm, uint64_t start, uint64_t end);
 uint64_t vma_range_bytes_locked(struct mm *mm, uint64_t start, uint64_t end);
-/* Lowest address at which something else may end below v: its start, less the guard gap when it grows. */
+/* Lowest address at which something else may end below v: its start, less the guard gap when it
+ * grows. */
 uint64_t vma_gap_start(const struct vma *v);
 
-/* Highest (top down from mmap_base) or, within [lo, hi), lowest free place for size bytes; 0 when none. */
+/* Highest (top down from mmap_base) or, within [lo, hi), lowest free place for size bytes; 0 when
+ * none. */
 uint64_t vma_find_gap_locked(struct mm *mm, uint64_t size);
 uint64_t vma_find_gap_in_locked(struct mm *mm, uint64_t lo, uint64_t hi, uint64_t size);
 

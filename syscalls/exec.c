@@ -10,7 +10,9 @@
 #ifndef AT_EXECVE_CHECK
 #define AT_EXECVE_CHECK 0x10000
 #endif
-#define TOTAL_MAX (6ull << 20) /* three quarters of the default stack: MAX_ARG_PAGES' successor in fs/exec.c */
+#define TOTAL_MAX                                                                                  \
+	(6ull                                                                                      \
+	 << 20) /* three quarters of the default stack: MAX_ARG_PAGES' successor in fs/exec.c */
 
 /* Strings under way. Neighbouring strings share pages, so the last page read is kept. */
 struct copier {
@@ -167,7 +169,8 @@ static int fd_name(struct task *t, int dirfd, struct exec_request *req)
 
 long sys_execveat(struct task *t, int dirfd, path_cgp path, u64_cgp argv, u64_cgp envp, int flags)
 {
-	struct exec_request req = { .lookup_flags = flags & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW };
+	struct exec_request req = { .lookup_flags =
+					    flags & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW };
 	struct file *dir = NULL;
 
 	long err = guest_load_path(t, path, &req.path);

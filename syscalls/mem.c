@@ -18,8 +18,8 @@
 #define MADV_COLLAPSE 25
 #endif
 
-long sys_mmap(struct task *t, struct gaddr addr, uint64_t length, uint64_t prot, uint64_t flags, int fd,
-	      uint64_t offset)
+long sys_mmap(struct task *t, struct gaddr addr, uint64_t length, uint64_t prot, uint64_t flags,
+	      int fd, uint64_t offset)
 {
 	struct mmap_request req = {
 		.addr = addr.va,
@@ -57,8 +57,8 @@ long sys_brk(struct task *t, struct gaddr addr)
 	return (long)mm_brk(t, addr.va);
 }
 
-long sys_mremap(struct task *t, struct gaddr old_addr, uint64_t old_size, uint64_t new_size, uint32_t flags,
-		struct gaddr new_addr)
+long sys_mremap(struct task *t, struct gaddr old_addr, uint64_t old_size, uint64_t new_size,
+		uint32_t flags, struct gaddr new_addr)
 {
 	return mm_mremap(t, old_addr.va, old_size, new_size, flags, new_addr.va);
 }
@@ -104,7 +104,8 @@ long sys_munlock(struct task *t, struct gaddr addr, uint64_t len)
 
 long sys_mlockall(struct task *t, int flags)
 {
-	if (flags == 0 || (flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) || flags == MCL_ONFAULT)
+	if (flags == 0 || (flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) ||
+	    flags == MCL_ONFAULT)
 		return -EINVAL;
 	return may_lock(t) ? mm_mlockall(t, flags) : -EPERM;
 }
@@ -126,7 +127,8 @@ static long process_advice(struct task *t, struct group *g, int advice)
 	return g == t->group || task_capable(t, CAP_SYS_NICE) ? 0 : -EPERM;
 }
 
-long sys_process_madvise(struct task *t, int pidfd, iovec_cgp vec, uint64_t vlen, int advice, uint32_t flags)
+long sys_process_madvise(struct task *t, int pidfd, iovec_cgp vec, uint64_t vlen, int advice,
+			 uint32_t flags)
 {
 	struct iov_iter it;
 	struct group *g;
@@ -154,8 +156,8 @@ long sys_process_madvise(struct task *t, int pidfd, iovec_cgp vec, uint64_t vlen
 #ifndef MPOL_F_NUMA_BALANCING
 #define MPOL_F_NUMA_BALANCING (1 << 13)
 #endif
-#define MPOL_MODES 7      /* up to MPOL_WEIGHTED_INTERLEAVE */
-#define NODES_MAX 1024    /* MAX_NUMNODES of distribution kernels */
+#define MPOL_MODES 7   /* up to MPOL_WEIGHTED_INTERLEAVE */
+#define NODES_MAX 1024 /* MAX_NUMNODES of distribution kernels */
 
 /* The set of nodes that a mask names; only node 0 exists. -EINVAL for others. */
 static int load_nodes(struct task *t, u64_cgp mask, uint64_t maxnode, bool *out_any)
@@ -186,9 +188,8 @@ static int check_policy(struct task *t, uint64_t mode, u64_cgp mask, uint64_t ma
 	uint64_t flags = mode & MODE_FLAGS, kind = mode & ~(uint64_t)MODE_FLAGS;
 	bool any;
 
-	if (kind >= MPOL_MODES ||
-	    (flags & (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES)) ==
-		    (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES))
+	if (kind >= MPOL_MODES || (flags & (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES)) ==
+					  (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES))
 		return -EINVAL;
 	int err = load_nodes(t, mask, maxnode, &any);
 	if (err)
@@ -200,8 +201,8 @@ static int check_policy(struct task *t, uint64_t mode, u64_cgp mask, uint64_t ma
 	return any ? 0 : -EINVAL;
 }
 
-long sys_mbind(struct task *t, struct gaddr addr, uint64_t len, uint64_t mode, u64_cgp nmask, uint64_t maxnode,
-	       uint32_t flags)
+long sys_mbind(struct task *t, struct gaddr addr, uint64_t len, uint64_t mode, u64_cgp nmask,
+	       uint64_t maxnode, uint32_t flags)
 {
 	uint64_t start = addr.va, end = start + page_up(len);
 
@@ -238,8 +239,8 @@ static int store_nodes(struct task *t, u64_gp mask, uint64_t maxnode, uint64_t f
 	return 0;
 }
 
-long sys_get_mempolicy(struct task *t, i32_gp policy, u64_gp nmask, uint64_t maxnode, struct gaddr addr,
-		       uint64_t flags)
+long sys_get_mempolicy(struct task *t, i32_gp policy, u64_gp nmask, uint64_t maxnode,
+		       struct gaddr addr, uint64_t flags)
 {
 	const int32_t value = 0; /* MPOL_DEFAULT; with MPOL_F_NODE the number of the node */
 	bool allowed = flags & MPOL_F_MEMS_ALLOWED;

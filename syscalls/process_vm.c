@@ -28,7 +28,8 @@ static int load_remote(struct task *t, iovec_cgp v, uint64_t count, struct iov_s
 }
 
 /* One step of at most BOUNCE_SIZE bytes: what was moved, or -EFAULT. */
-static ssize_t step(struct mm *mm, uint64_t addr, size_t n, struct iov_iter *local, bool write, char *bounce)
+static ssize_t step(struct mm *mm, uint64_t addr, size_t n, struct iov_iter *local, bool write,
+		    char *bounce)
 {
 	if (!write) {
 		ssize_t got = mm_copy_in(mm, bounce, addr, n);
@@ -43,8 +44,8 @@ static ssize_t step(struct mm *mm, uint64_t addr, size_t n, struct iov_iter *loc
 	return put <= 0 ? -EFAULT : put;
 }
 
-static ssize_t transfer(struct mm *mm, const struct iov_seg *remote, size_t count, struct iov_iter *local,
-			bool write)
+static ssize_t transfer(struct mm *mm, const struct iov_seg *remote, size_t count,
+			struct iov_iter *local, bool write)
 {
 	char *bounce = mem_alloc(BOUNCE_SIZE);
 	ssize_t done = 0;
@@ -88,8 +89,8 @@ static int find_mm(struct task *t, int pid, struct mm **out)
 	return err;
 }
 
-static long process_vm(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt, iovec_cgp rvec, uint64_t riovcnt,
-		       uint64_t flags, bool write)
+static long process_vm(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt, iovec_cgp rvec,
+		       uint64_t riovcnt, uint64_t flags, bool write)
 {
 	struct iov_iter local;
 	struct iov_seg *remote;
@@ -111,14 +112,14 @@ static long process_vm(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt
 	return r;
 }
 
-long sys_process_vm_readv(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt, iovec_cgp rvec, uint64_t riovcnt,
-			  uint64_t flags)
+long sys_process_vm_readv(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt, iovec_cgp rvec,
+			  uint64_t riovcnt, uint64_t flags)
 {
 	return process_vm(t, pid, lvec, liovcnt, rvec, riovcnt, flags, false);
 }
 
-long sys_process_vm_writev(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt, iovec_cgp rvec, uint64_t riovcnt,
-			   uint64_t flags)
+long sys_process_vm_writev(struct task *t, int pid, iovec_cgp lvec, uint64_t liovcnt,
+			   iovec_cgp rvec, uint64_t riovcnt, uint64_t flags)
 {
 	return process_vm(t, pid, lvec, liovcnt, rvec, riovcnt, flags, true);
 }
