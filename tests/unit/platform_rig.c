@@ -230,15 +230,14 @@ static void run_bound(void **state)
 	char why[256] = "";
 
 	if (b->ops->probe(why, sizeof(why)) != 0) {
-		print_message("%s: %s\n", b->ops->name, why);
-		skip();
+		/* Not cmocka's skip(), which older versions print as "not ok". */
+		print_message("# skipped, %s: %s\n", b->ops->name, why);
+		return;
 	}
 	int seconds = b->test->seconds ? b->test->seconds : 20;
 	int status = b->test->bare ? run_bare(b->ops, b->test->fn, seconds)
 				   : rig_run(b->ops, b->test->fn, seconds);
-	if (status == 77)
-		skip();
-	assert_int_equal(status, 0);
+	assert_true(status == 0 || status == 77);
 }
 
 int rig_main(const char *group, const struct rig_test *tests, size_t count)
