@@ -75,7 +75,8 @@ static int64_t mem_seek(struct file *f UNUSED, int64_t off UNUSED, int whence UN
 	return 0;
 }
 
-static int zero_mmap(struct file *f UNUSED, int prot UNUSED, bool shared UNUSED, struct file_map *out)
+static int zero_mmap(struct file *f UNUSED, int prot UNUSED, bool shared UNUSED,
+		     struct file_map *out)
 {
 	*out = (struct file_map){ .host_fd = -1 };
 	return 0;
@@ -210,8 +211,8 @@ static int add_row(struct inode *dir, size_t i, const struct cred *root)
 		err = dir->ops->mkdir(dir, name, mode, root, &made);
 	else
 		err = dir->ops->mknod(dir, name, mode,
-				      makedev(dev_rows[i].major_number, dev_rows[i].minor_number), root,
-				      &made);
+				      makedev(dev_rows[i].major_number, dev_rows[i].minor_number),
+				      root, &made);
 	if (!err)
 		inode_put(made);
 	return err;

@@ -1,6 +1,6 @@
 /*
- * The devpts file system: see pty.h. A directory with "ptmx" and one node per terminal. Attributes live
- * in the table's entries, since inodes come and go with names in the dentry cache.
+ * The devpts file system: see pty.h. A directory with "ptmx" and one node per terminal. Attributes
+ * live in the table's entries, since inodes come and go with names in the dentry cache.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +21,8 @@
 
 struct pts_entry {
 	struct ref ref;
-	int index;          /* [I] */
-	struct tty *tty;    /* [I] referenced */
+	int index;               /* [I] */
+	struct tty *tty;         /* [I] referenced */
 	uint32_t mode, uid, gid; /* [table_mu] */
 	struct timespec time;    /* [table_mu] */
 };
@@ -70,7 +70,9 @@ int pts_register(struct tty *t, uint32_t uid, uint32_t mode)
 	if (!e)
 		return -ENOMEM;
 	ref_init(&e->ref);
-	*e = (struct pts_entry){ .ref = e->ref, .mode = S_IFCHR | mode, .uid = uid, .gid = TTY_GID, .time = fs_now() };
+	*e = (struct pts_entry){
+		.ref = e->ref, .mode = S_IFCHR | mode, .uid = uid, .gid = TTY_GID, .time = fs_now()
+	};
 	mutex_lock(&table_mu);
 	while (index < PTY_MAX && table[index])
 		index++;
@@ -237,7 +239,8 @@ static void pts_dir_release(struct file *f)
 	mem_free(f);
 }
 
-static int pts_open_dir(struct inode *ino, int flags, const struct cred *c UNUSED, struct file **out)
+static int pts_open_dir(struct inode *ino, int flags, const struct cred *c UNUSED,
+			struct file **out)
 {
 	struct file *f = mem_zalloc(sizeof(*f));
 
@@ -272,7 +275,9 @@ static int emit_fixed(struct dir_sink *sink, int64_t *pos)
 		const char *name;
 		uint64_t ino;
 		unsigned type;
-	} fixed[] = { { ".", INO_ROOT, DT_DIR }, { "..", INO_ROOT, DT_DIR }, { "ptmx", INO_PTMX, DT_CHR } };
+	} fixed[] = { { ".", INO_ROOT, DT_DIR },
+		      { "..", INO_ROOT, DT_DIR },
+		      { "ptmx", INO_PTMX, DT_CHR } };
 
 	for (; *pos < (int64_t)ARRAY_SIZE(fixed); ++*pos)
 		if (sink->emit(sink, fixed[*pos].name, fixed[*pos].ino, fixed[*pos].type, *pos + 1))
@@ -322,7 +327,9 @@ static const struct file_ops pts_dir_ops = {
 
 static int devpts_statfs(struct superblock *sb UNUSED, struct fs_statfs *out)
 {
-	*out = (struct fs_statfs){ .type = DEVPTS_MAGIC, .bsize = 4096, .frsize = 4096, .namelen = NAME_LEN_MAX };
+	*out = (struct fs_statfs){
+		.type = DEVPTS_MAGIC, .bsize = 4096, .frsize = 4096, .namelen = NAME_LEN_MAX
+	};
 	return 0;
 }
 

@@ -1,11 +1,11 @@
 /*
- * Inherited host descriptors: see hostfd.h. The inode owns the descriptor, files share it. A regular file
- * at its inherited description uses the host's own offset, so that
+ * Inherited host descriptors: see hostfd.h. The inode owns the descriptor, files share it. A
+ * regular file at its inherited description uses the host's own offset, so that
  * "(pinfold run -- a; b) > log" continues where a stopped; a file that was opened again has an
  * offset of its own.
  *
- * The inode's type is S_IFREG for regular files and S_IFIFO for everything else, since it only says how
- * the VFS is to treat it; getattr tells what the host says.
+ * The inode's type is S_IFREG for regular files and S_IFIFO for everything else, since it only says
+ * how the VFS is to treat it; getattr tells what the host says.
  */
 #include "fs/hostfd.h"
 
@@ -19,9 +19,9 @@
 
 struct host_inode {
 	struct inode inode;
-	int fd;            /* [I] owned */
-	unsigned accmode;  /* [I] of the host's description */
-	struct mutex mu;   /* rank PIPE: readiness of the stream */
+	int fd;           /* [I] owned */
+	unsigned accmode; /* [I] of the host's description */
+	struct mutex mu;  /* rank PIPE: readiness of the stream */
 	struct waitq wait;
 	struct hoststream stream;
 };
@@ -96,7 +96,8 @@ static int host_setattr(struct inode *ino, const struct iattr *attr)
 	return host_ftruncate(hi_of(ino)->fd, attr->size);
 }
 
-/* Who holds the descriptor may use it; how far is checked against its own access mode on opening. */
+/* Who holds the descriptor may use it; how far is checked against its own access mode on opening.
+ */
 static int host_permission(struct inode *ino UNUSED, const struct cred *c UNUSED, int mask)
 {
 	return mask & MAY_EXEC ? -EACCES : 0;
@@ -190,7 +191,8 @@ static int regular_fallocate(struct file *f, int mode, uint64_t off, uint64_t le
 
 /* Without sleeping first, so that a stream on which nobody waits is never watched. */
 static ssize_t stream_transfer(struct file *f, struct iov_iter *it,
-			       ssize_t (*move)(struct hoststream *, struct iov_iter *, bool), bool whole)
+			       ssize_t (*move)(struct hoststream *, struct iov_iter *, bool),
+			       bool whole)
 {
 	struct host_inode *hi = hi_of(f->inode);
 
@@ -287,8 +289,8 @@ static int file_over(struct inode *ino, int flags, bool own_pos, struct file **o
 	if (!hf)
 		return -ENOMEM;
 	hf->own_pos = own_pos;
-	file_init(&hf->file, ino->type == S_IFREG ? &host_regular_ops : &host_stream_ops, inode_get(ino),
-		  (unsigned)flags);
+	file_init(&hf->file, ino->type == S_IFREG ? &host_regular_ops : &host_stream_ops,
+		  inode_get(ino), (unsigned)flags);
 	*out = &hf->file;
 	return 0;
 }

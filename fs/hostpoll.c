@@ -19,8 +19,8 @@
 
 /* The thread takes a file's lock inside; epoll sets are watched with theirs held outside. */
 static struct mutex set_mu = MUTEX_INIT(RANK_HOSTPOLL);
-static int set_fd = -1;              /* [set_mu] */
-static struct hostpoll *watched;     /* [set_mu] chain by next */
+static int set_fd = -1;          /* [set_mu] */
+static struct hostpoll *watched; /* [set_mu] chain by next */
 
 static bool is_watched(const struct hostpoll *p)
 {
@@ -30,8 +30,8 @@ static bool is_watched(const struct hostpoll *p)
 	return false;
 }
 
-/* A waiter holds p->mu from its check until it is queued, so passing through p->mu puts this wake after
- * the queueing. */
+/* A waiter holds p->mu from its check until it is queued, so passing through p->mu puts this wake
+ * after the queueing. */
 static void announce(struct hostpoll *p, uint32_t events)
 {
 	mutex_lock(p->mu);
@@ -89,7 +89,8 @@ int hostpoll_watch(struct hostpoll *p)
 	int err = start_locked();
 	if (!err && !atomic_load(&p->active)) {
 		/* poll(2) and epoll(7) use the same bits. */
-		struct epoll_event ev = { .events = p->interest | EPOLLRDHUP | EPOLLET, .data.ptr = p };
+		struct epoll_event ev = { .events = p->interest | EPOLLRDHUP | EPOLLET,
+					  .data.ptr = p };
 		err = host_epoll_ctl(set_fd, EPOLL_CTL_ADD, p->fd, &ev);
 		if (!err) {
 			p->next = watched;

@@ -11,7 +11,8 @@
  * (PIPE_BUF, and what a terminal's buffer holds). */
 #define SAFE_WRITE 2048
 
-void hoststream_init(struct hoststream *s, int fd, uint32_t interest, struct mutex *mu, struct waitq *wait)
+void hoststream_init(struct hoststream *s, int fd, uint32_t interest, struct mutex *mu,
+		     struct waitq *wait)
 {
 	*s = (struct hoststream){ .fd = fd, .mu = mu, .wait = wait };
 	hostpoll_init(&s->poll, fd, interest, mu, wait);
@@ -116,6 +117,7 @@ uint32_t hoststream_poll(struct hoststream *s, struct poll_table *pt)
 		poll_wait(pt, s->wait);
 		hoststream_prepare_wait(s);
 	}
-	int bits = host_poll_now(s->fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP | POLLRDNORM | POLLWRNORM);
+	int bits = host_poll_now(s->fd,
+				 POLLIN | POLLOUT | POLLPRI | POLLRDHUP | POLLRDNORM | POLLWRNORM);
 	return bits < 0 ? POLLERR : (uint32_t)bits;
 }

@@ -1,7 +1,7 @@
 /*
- * The host's terminal: see hosttty.h. Of one terminal there is one object, however many of the standard
- * streams are open on it. It has descriptors of its own for reading and for writing, which are duplicates
- * of inherited ones.
+ * The host's terminal: see hosttty.h. Of one terminal there is one object, however many of the
+ * standard streams are open on it. It has descriptors of its own for reading and for writing, which
+ * are duplicates of inherited ones.
  */
 #include "fs/hosttty.h"
 
@@ -19,12 +19,12 @@
 
 struct hosttty {
 	struct tty tty;
-	uint64_t host_rdev;      /* [I] which terminal of the host */
-	int index;               /* [I] in devpts */
-	int fd;                  /* [I] for ioctls */
+	uint64_t host_rdev;        /* [I] which terminal of the host */
+	int index;                 /* [I] in devpts */
+	int fd;                    /* [I] for ioctls */
 	struct hoststream in, out; /* fd -1 when not open for that */
-	struct termios2 saved;   /* [I] at start */
-	bool changed;            /* [tty.mu] by the guest */
+	struct termios2 saved;     /* [I] at start */
+	bool changed;              /* [tty.mu] by the guest */
 };
 
 static struct mutex list_mu = MUTEX_INIT(RANK_CTTY);
@@ -44,12 +44,13 @@ bool hosttty_is_terminal(int host_fd)
 
 /* ---- the driver side ---------------------------------------------------------------------- */
 
-/* As hostfd's transfer: watched only once somebody has to wait. The lock is dropped for that, since the
- * set of watched streams ranks outside. */
-static ssize_t transfer(struct tty *t, struct hoststream *s, struct iov_iter *it, bool nonblock, bool whole)
+/* As hostfd's transfer: watched only once somebody has to wait. The lock is dropped for that, since
+ * the set of watched streams ranks outside. */
+static ssize_t transfer(struct tty *t, struct hoststream *s, struct iov_iter *it, bool nonblock,
+			bool whole)
 {
-	ssize_t (*move)(struct hoststream *, struct iov_iter *, bool) = whole ? hoststream_write :
-										hoststream_read;
+	ssize_t (*move)(struct hoststream *, struct iov_iter *, bool) =
+		whole ? hoststream_write : hoststream_read;
 	ssize_t n = s->fd < 0 ? -EIO : move(s, it, true);
 
 	if (nonblock || (n != -EAGAIN && !(whole && n >= 0 && it->count > 0)))

@@ -2,9 +2,10 @@
  * The line discipline: see ldisc.h.
  *
  * Input lives in one ring. Outside canonical mode everything between tail and head may be read. In
- * canonical mode what lies between tail and canon_head is whole lines, and what lies between canon_head
- * and head is the line that is being typed, which ERASE, WERASE and KILL still change. Each byte that ends a
- * line is marked in line_end; an end-of-file character is kept as a marked NUL and never handed out.
+ * canonical mode what lies between tail and canon_head is whole lines, and what lies between
+ * canon_head and head is the line that is being typed, which ERASE, WERASE and KILL still change.
+ * Each byte that ends a line is marked in line_end; an end-of-file character is kept as a marked
+ * NUL and never handed out.
  */
 #include "fs/ldisc.h"
 
@@ -53,8 +54,8 @@ static bool is_control(uint8_t c)
 void termios_init(struct termios2 *tio)
 {
 	static const cc_t cc[] = {
-		[VINTR] = 3,	[VQUIT] = 28,	  [VERASE] = 127, [VKILL] = 21,	  [VEOF] = 4,
-		[VMIN] = 1,	[VSTART] = 17,	  [VSTOP] = 19,	  [VSUSP] = 26,	  [VREPRINT] = 18,
+		[VINTR] = 3,     [VQUIT] = 28,   [VERASE] = 127, [VKILL] = 21, [VEOF] = 4,
+		[VMIN] = 1,      [VSTART] = 17,  [VSTOP] = 19,   [VSUSP] = 26, [VREPRINT] = 18,
 		[VDISCARD] = 15, [VWERASE] = 23, [VLNEXT] = 22,
 	};
 
@@ -559,7 +560,8 @@ static void receive_byte(struct ldisc *ld, uint8_t c)
 	put_echoed(ld, c);
 }
 
-/* A reader that has whole lines, or raw bytes, to take makes room later; a line too long does not. */
+/* A reader that has whole lines, or raw bytes, to take makes room later; a line too long does not.
+ */
 static bool must_wait_for_reader(const struct ldisc *ld)
 {
 	if (in_room(ld) > 2)
@@ -627,7 +629,8 @@ static ssize_t read_line(struct ldisc *ld, struct iov_iter *it)
 	if (ends && !is_eof)
 		n++;
 	ssize_t r = copy_in_ring(ld, it, n);
-	/* An end-of-file mark right behind the bytes goes with them, also when the buffer is full. */
+	/* An end-of-file mark right behind the bytes goes with them, also when the buffer is full.
+	 */
 	if (r == (ssize_t)n && is_eof)
 		ld->tail++;
 	return r;

@@ -1,7 +1,7 @@
 /*
- * The line discipline (termios(3), n_tty of Linux): what happens to bytes between the driver side of a
- * terminal and the programs that read and write it. Pure state, no lock and no sleep of its own: the
- * terminal's mutex is held around every call.
+ * The line discipline (termios(3), n_tty of Linux): what happens to bytes between the driver side
+ * of a terminal and the programs that read and write it. Pure state, no lock and no sleep of its
+ * own: the terminal's mutex is held around every call.
  */
 #pragma once
 
@@ -27,10 +27,10 @@ struct ldisc {
 
 	uint8_t in[LDISC_IN_SIZE];
 	uint8_t line_end[LDISC_IN_SIZE / 8]; /* bit: this byte ends a line */
-	unsigned head, canon_head, tail;     /* free-running; canon_head: end of the last whole line */
-	bool lnext;    /* the next byte is literal */
-	bool erasing;  /* inside \…/ of ECHOPRT */
-	bool stopped;  /* by the STOP character or TCXONC */
+	unsigned head, canon_head, tail; /* free-running; canon_head: end of the last whole line */
+	bool lnext;                      /* the next byte is literal */
+	bool erasing;                    /* inside \…/ of ECHOPRT */
+	bool stopped;                    /* by the STOP character or TCXONC */
 	unsigned column, canon_column;
 	unsigned events; /* LDISC_* since ldisc_take_events */
 
@@ -44,7 +44,8 @@ void ldisc_fini(struct ldisc *ld);
 /* Linux' defaults for a fresh terminal. */
 void termios_init(struct termios2 *tio);
 
-/* Bytes typed on the driver side. How many were taken; fewer when the reader must catch up first. */
+/* Bytes typed on the driver side. How many were taken; fewer when the reader must catch up first.
+ */
 size_t ldisc_receive(struct ldisc *ld, const uint8_t *data, size_t n);
 /* Would ldisc_receive take a byte now? */
 bool ldisc_can_receive(const struct ldisc *ld);

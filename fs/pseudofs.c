@@ -1,10 +1,10 @@
 /*
  * Trees of generated files: see pseudofs.h.
  *
- * A read at position 0 (re)generates the content, later reads continue in the same text; that is how
- * seq_file behaves in Linux and what programs such as top rely on, which keep /proc/stat open and read it
- * again after a seek to the start. Text is generated before the file's lock is taken, since generators
- * take outer locks (the mount tree).
+ * A read at position 0 (re)generates the content, later reads continue in the same text; that is
+ * how seq_file behaves in Linux and what programs such as top rely on, which keep /proc/stat open
+ * and read it again after a seek to the start. Text is generated before the file's lock is taken,
+ * since generators take outer locks (the mount tree).
  */
 #include "fs/pseudofs.h"
 
@@ -14,8 +14,8 @@
 
 #include "platform/base/alloc.h"
 
-/* Positions in a directory: 0 is ".", 1 is "..", then the static rows, then DYNAMIC_BASE + cookie. Linux'
- * /proc begins its processes at 256 too. */
+/* Positions in a directory: 0 is ".", 1 is "..", then the static rows, then DYNAMIC_BASE + cookie.
+ * Linux' /proc begins its processes at 256 too. */
 #define STATIC_BASE 2
 #define DYNAMIC_BASE 256
 
@@ -165,8 +165,8 @@ static int pseudo_getattr(struct inode *ino, struct fs_stat *out)
 /* Truncation is what O_TRUNC asks before every "echo 1 > /proc/…"; it means nothing here. */
 static int pseudo_setattr(struct inode *ino UNUSED, const struct iattr *attr)
 {
-	const unsigned harmless = ATTR_SIZE | ATTR_ATIME | ATTR_MTIME | ATTR_ATIME_NOW | ATTR_MTIME_NOW |
-				  ATTR_CTIME;
+	const unsigned harmless =
+		ATTR_SIZE | ATTR_ATIME | ATTR_MTIME | ATTR_ATIME_NOW | ATTR_MTIME_NOW | ATTR_CTIME;
 
 	return attr->valid & ~harmless ? -EPERM : 0;
 }
@@ -378,7 +378,8 @@ static int emit_static(struct dir_sink *sink, const struct pseudo_ref *ref, int6
 	int stop = 0;
 
 	if (is_present(ref))
-		stop = sink->emit(sink, ref->row->name, pseudofs_ino(ref), IFTODT(ref->row->mode), *pos + 1);
+		stop = sink->emit(sink, ref->row->name, pseudofs_ino(ref), IFTODT(ref->row->mode),
+				  *pos + 1);
 	if (!stop)
 		++*pos;
 	return stop;

@@ -22,8 +22,8 @@ struct pseudo_ref {
 struct pseudo_dir_ops {
 	/* The changing entry called `name`; -ENOENT when there is none. Static rows come first. */
 	int (*lookup)(const struct pseudo_ref *dir, const char *name, struct pseudo_ref *out);
-	/* The first changing entry whose cookie is >= *cookie: its name, node and own cookie. -ENOENT at
-	 * the end. */
+	/* The first changing entry whose cookie is >= *cookie: its name, node and own cookie.
+	 * -ENOENT at the end. */
 	int (*next)(const struct pseudo_ref *dir, uint64_t *cookie, char name[NAME_LEN_MAX + 1],
 		    struct pseudo_ref *out);
 };
@@ -37,17 +37,18 @@ struct pseudo_row {
 	const char *text;
 	/* Regular: the whole content. 0 or -errno of read(2). */
 	int (*show)(const struct pseudo_ref *ref, struct fmt *out);
-	/* Regular: the bytes of one write(2), NUL-terminated, at most PSEUDO_WRITE_MAX of them. 0 or
-	 * -errno; a success takes all bytes. */
+	/* Regular: the bytes of one write(2), NUL-terminated, at most PSEUDO_WRITE_MAX of them. 0
+	 * or -errno; a success takes all bytes. */
 	int (*store)(const struct pseudo_ref *ref, const char *text, size_t size);
-	/* Regular: instead of show and store, reads and writes at a position (not generated text). */
+	/* Regular: instead of show and store, reads and writes at a position (not generated text).
+	 */
 	ssize_t (*read_at)(const struct pseudo_ref *ref, struct iov_iter *it, uint64_t pos);
 	ssize_t (*write_at)(const struct pseudo_ref *ref, struct iov_iter *it, uint64_t pos);
 	/* Any file that opens: a check of its own before, 0 or -errno. */
 	int (*may_open)(const struct pseudo_ref *ref, int flags, const struct cred *c);
 
-	/* Links: text as readlink(2) gives it, NUL-terminated; its length or -errno. follow makes the
-	 * link a magic one. */
+	/* Links: text as readlink(2) gives it, NUL-terminated; its length or -errno. follow makes
+	 * the link a magic one. */
 	int (*readlink)(const struct pseudo_ref *ref, char *buf, size_t size);
 	int (*follow)(const struct pseudo_ref *ref, struct path *out);
 

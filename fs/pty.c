@@ -1,10 +1,11 @@
 /*
- * Pseudo-terminals: see pty.h. A pty is one object with two sides. The slave is a struct tty with a line
- * discipline; what the master writes is typed input, what it reads is the discipline's output. One mutex
- * (the tty's) covers both sides.
+ * Pseudo-terminals: see pty.h. A pty is one object with two sides. The slave is a struct tty with a
+ *line discipline; what the master writes is typed input, what it reads is the discipline's output.
+ *One mutex (the tty's) covers both sides.
  *
- *	master closes: the name goes, slave files read end of file and write -EIO, the session gets SIGHUP
- *	last slave file closes: the master reads what is left, then -EIO; a new open of the slave heals it
+ *	master closes: the name goes, slave files read end of file and write -EIO, the session gets
+ *SIGHUP last slave file closes: the master reads what is left, then -EIO; a new open of the slave
+ *heals it
  */
 #include "fs/pty.h"
 
@@ -22,13 +23,13 @@
 
 struct pty {
 	struct tty tty;
-	struct ldisc ld;           /* [tty.mu] */
+	struct ldisc ld; /* [tty.mu] */
 	struct waitq master_wait;
-	int index;                 /* [I] */
-	bool locked;               /* [tty.mu] until unlockpt(3) */
-	bool slave_gone;           /* [tty.mu] the last slave file was closed */
-	bool packet;               /* [tty.mu] TIOCPKT */
-	uint8_t packet_status;     /* [tty.mu] TIOCPKT_* not yet read */
+	int index;             /* [I] */
+	bool locked;           /* [tty.mu] until unlockpt(3) */
+	bool slave_gone;       /* [tty.mu] the last slave file was closed */
+	bool packet;           /* [tty.mu] TIOCPKT */
+	uint8_t packet_status; /* [tty.mu] TIOCPKT_* not yet read */
 };
 
 struct ptm_file {
@@ -129,7 +130,8 @@ static int slave_wait_input(struct pty *p, size_t count, bool nonblock)
 		if (w.time_ns && w.from_first && some)
 			until = deadline_after_ns(w.time_ns);
 		if (w.time_ns && !w.from_first)
-			until = first = first == DEADLINE_NEVER ? deadline_after_ns(w.time_ns) : first;
+			until = first =
+				first == DEADLINE_NEVER ? deadline_after_ns(w.time_ns) : first;
 		int err = waitq_wait(&t->wait, &t->mu, POLLIN, until);
 		if (err == -ETIMEDOUT)
 			return 0;
@@ -150,13 +152,16 @@ static ssize_t slave_read(struct tty *t, struct iov_iter *it, bool nonblock)
 	if (t->hung_up)
 		return 0;
 	if (!ldisc_can_read(&p->ld, 1))
-		return nonblock && t->termios.c_cc[VTIME] == 0 && t->termios.c_cc[VMIN] > 0 ? -EAGAIN : 0;
+		return nonblock && t->termios.c_cc[VTIME] == 0 && t->termios.c_cc[VMIN] > 0
+			       ? -EAGAIN
+			       : 0;
 	ssize_t n = ldisc_read(&p->ld, it);
 	waitq_wake(&p->master_wait, POLLOUT);
 	return n;
 }
 
-/* Moves one piece from the program to the master. Bytes or -errno; tty.mu is held again at return. */
+/* Moves one piece from the program to the master. Bytes or -errno; tty.mu is held again at return.
+ */
 static ssize_t slave_write_piece(struct pty *p, struct iov_iter *it)
 {
 	uint8_t chunk[CHUNK];
@@ -244,7 +249,8 @@ static size_t slave_in_count(struct tty *t)
 	return ldisc_in_count(&pty_of(t)->ld);
 }
 
-/* Output counts as sent once the master's side has it (chars_in_buffer of Linux' pty is always 0). */
+/* Output counts as sent once the master's side has it (chars_in_buffer of Linux' pty is always 0).
+ */
 static size_t slave_out_count(struct tty *t UNUSED)
 {
 	return 0;

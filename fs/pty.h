@@ -1,6 +1,6 @@
 /*
- * Pseudo-terminals (pty(7)) and the devpts file system. There is one table of terminals: every devpts
- * mount shows all of them. The host's terminal, where there is one, has a number in it too.
+ * Pseudo-terminals (pty(7)) and the devpts file system. There is one table of terminals: every
+ * devpts mount shows all of them. The host's terminal, where there is one, has a number in it too.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ int ptmx_open(struct inode *ino, int flags, const struct cred *c, struct file **
 /* A node with major PTS_MAJOR. -EIO: no such terminal, or locked. */
 int pts_open(struct inode *ino, int flags, struct file **out) MUST_CHECK;
 
-/* Puts t (keeps a reference of its own) under the next free number, owned by uid. t->rdev is set; t is not
- * in use yet. The number, -ENOSPC or -ENOMEM. */
+/* Puts t (keeps a reference of its own) under the next free number, owned by uid. t->rdev is set; t
+ * is not in use yet. The number, -ENOSPC or -ENOMEM. */
 int pts_register(struct tty *t, uint32_t uid, uint32_t mode) MUST_CHECK;
 /* The name goes away; files and inodes stay usable until they are closed. */
 void pts_unregister(int index);

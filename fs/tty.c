@@ -1,9 +1,9 @@
 /*
  * Terminal files and job control: see tty.h. The ioctls are in fs/tty_ioctl.c.
  *
- * A terminal that controls a session is in the chain `controlling`, which holds a reference. The sentry
- * keeps only a plain pointer to it; it is compared here, and followed only under ctty_mu, because every
- * change of it happens there.
+ * A terminal that controls a session is in the chain `controlling`, which holds a reference. The
+ * sentry keeps only a plain pointer to it; it is compared here, and followed only under ctty_mu,
+ * because every change of it happens there.
  */
 #include "fs/tty.h"
 
@@ -106,7 +106,8 @@ static struct tty *find_by_session_locked(int sid)
 	return NULL;
 }
 
-/* On open: a session leader without a terminal gets one that nobody has (credentials of open(2)). */
+/* On open: a session leader without a terminal gets one that nobody has (credentials of open(2)).
+ */
 static void attach_on_open(struct tty *t, int flags)
 {
 	if ((flags & O_NOCTTY) || (flags & O_ACCMODE) == O_WRONLY || !fs_hooks->is_session_leader())
@@ -147,8 +148,8 @@ out:
 	return err;
 }
 
-/* LINUX: a process that is not the leader gives up the terminal for itself alone; the terminal is a property
- * of the whole session here, so for such a process nothing happens. */
+/* LINUX: a process that is not the leader gives up the terminal for itself alone; the terminal is a
+ * property of the whole session here, so for such a process nothing happens. */
 int tty_detach_ioctl(struct tty *t)
 {
 	int sid = 0, pgrp = 0;
@@ -213,8 +214,8 @@ void tty_signal_foreground(struct tty *t, int sig)
 		fs_hooks->signal_pgrp(pgrp, sig);
 }
 
-/* A background process may not change the terminal: SIGTTOU, or -EIO when nobody could bring it to the
- * foreground (__tty_check_change of Linux). */
+/* A background process may not change the terminal: SIGTTOU, or -EIO when nobody could bring it to
+ * the foreground (__tty_check_change of Linux). */
 int tty_check_change(struct tty *t)
 {
 	int pgrp = fs_hooks->current_pgrp(), front = foreground(t);

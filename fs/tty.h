@@ -1,9 +1,10 @@
 /*
- * Terminals as programs see them: the file behind /dev/pts/N, /dev/tty and /dev/console, job control,
- * and the ioctls. What is on the other side (a pty master, the host's terminal) is a struct tty_ops.
+ * Terminals as programs see them: the file behind /dev/pts/N, /dev/tty and /dev/console, job
+ * control, and the ioctls. What is on the other side (a pty master, the host's terminal) is a
+ * struct tty_ops.
  *
- * Locks: ctty_mu (rank CTTY) covers which session has which terminal; tty->mu (rank TTY) covers the rest.
- * Both are taken inside file operations only.
+ * Locks: ctty_mu (rank CTTY) covers which session has which terminal; tty->mu (rank TTY) covers the
+ * rest. Both are taken inside file operations only.
  */
 #pragma once
 
@@ -43,8 +44,8 @@ struct tty_ops {
 	void (*flow)(struct tty *t, int action); /* TCOOFF, TCOON, TCIOFF, TCION */
 	int (*drain)(struct tty *t);             /* until all output has left; may sleep */
 	void (*opened)(struct tty *t);
-	void (*closed)(struct tty *t);           /* the last open file has gone */
-	void (*free)(struct tty *t);             /* no lock; frees the surrounding object */
+	void (*closed)(struct tty *t); /* the last open file has gone */
+	void (*free)(struct tty *t);   /* no lock; frees the surrounding object */
 };
 
 struct tty {
@@ -66,27 +67,30 @@ struct tty {
 DECLARE_REF(tty);
 void tty_init(struct tty *t, const struct tty_ops *ops, uint64_t rdev);
 
-/* A file on the program side. Takes ino, also on error. Makes it the controlling terminal by the rules of
- * open(2) unless O_NOCTTY. -EBUSY (exclusive), -EIO (hung up), -ENOMEM. */
+/* A file on the program side. Takes ino, also on error. Makes it the controlling terminal by the
+ * rules of open(2) unless O_NOCTTY. -EBUSY (exclusive), -EIO (hung up), -ENOMEM. */
 int tty_open(struct tty *t, struct inode *ino, int flags, struct file **out) MUST_CHECK;
 /* /dev/tty and /dev/console. */
 int tty_aux_open(struct inode *ino, int flags, struct file **out) MUST_CHECK;
 /* The terminal of a file made by tty_open, borrowed; NULL for other files. */
 struct tty *tty_of_file(struct file *f);
 
-/* The ioctls that both sides of a pty have. on_master: no job-control checks. -ENOIOCTLCMD when unknown. */
+/* The ioctls that both sides of a pty have. on_master: no job-control checks. -ENOIOCTLCMD when
+ * unknown. */
 #define TTY_NO_SUCH_IOCTL (-515)
-long tty_common_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um, bool on_master);
+long tty_common_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um,
+		      bool on_master);
 /* Size by t->ops, SIGWINCH to the foreground group when it changed. mu not held. */
 int tty_set_size(struct tty *t, const struct tty_size *size);
 /* Signal to the foreground group. No lock held or mu only. */
 void tty_signal_foreground(struct tty *t, int sig);
-/* The other side has gone for good: SIGHUP and SIGCONT to the session, no controlling terminal any more,
- * open files give end of file and -EIO. No lock held. */
+/* The other side has gone for good: SIGHUP and SIGCONT to the session, no controlling terminal any
+ * more, open files give end of file and -EIO. No lock held. */
 void tty_hangup(struct tty *t);
 /* The sentry: the leader of session `sid` is exiting. No lock held. */
 void tty_leader_exit(int sid);
-/* tty_nr and tpgid of /proc/PID/stat for a process of session `sid`: 0 and -1 without a terminal. */
+/* tty_nr and tpgid of /proc/PID/stat for a process of session `sid`: 0 and -1 without a terminal.
+ */
 void tty_proc_numbers(int sid, int *out_nr, int *out_pgrp);
 /* Boot: t becomes the controlling terminal of session sid, with pgrp in front. */
 void tty_give_to_session(struct tty *t, int sid, int pgrp);

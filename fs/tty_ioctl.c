@@ -21,10 +21,10 @@ static const struct {
 	tcflag_t code;
 	unsigned baud;
 } speeds[] = {
-	{ B0, 0 },	     { B50, 50 },	  { B75, 75 },	       { B110, 110 },
-	{ B134, 134 },	     { B150, 150 },	  { B200, 200 },       { B300, 300 },
-	{ B600, 600 },	     { B1200, 1200 },	  { B1800, 1800 },     { B2400, 2400 },
-	{ B4800, 4800 },     { B9600, 9600 },	  { B19200, 19200 },   { B38400, 38400 },
+	{ B0, 0 },           { B50, 50 },         { B75, 75 },         { B110, 110 },
+	{ B134, 134 },       { B150, 150 },       { B200, 200 },       { B300, 300 },
+	{ B600, 600 },       { B1200, 1200 },     { B1800, 1800 },     { B2400, 2400 },
+	{ B4800, 4800 },     { B9600, 9600 },     { B19200, 19200 },   { B38400, 38400 },
 	{ B57600, 57600 },   { B115200, 115200 }, { B230400, 230400 }, { B460800, 460800 },
 	{ B500000, 500000 }, { B576000, 576000 }, { B921600, 921600 }, { B1000000, 1000000 },
 };
@@ -111,7 +111,8 @@ static unsigned set_command(unsigned cmd)
 	return TCSETS2;
 }
 
-static int set_termios(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um, bool on_master)
+static int set_termios(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um,
+		       bool on_master)
 {
 	struct termios2 tio;
 	int err = on_master ? 0 : tty_check_change(t);
@@ -163,7 +164,8 @@ static long winsize_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struc
 	return umem_write(um, arg, &size, sizeof(size));
 }
 
-static long pgrp_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um, bool on_master)
+static long pgrp_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um,
+		       bool on_master)
 {
 	int value;
 
@@ -253,7 +255,8 @@ static long discipline_ioctl(unsigned cmd, uint64_t arg, const struct umem *um)
 	return value == 0 ? 0 : -EINVAL;
 }
 
-long tty_common_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um, bool on_master)
+long tty_common_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct umem *um,
+		      bool on_master)
 {
 	switch (cmd) {
 	case TCGETS:
@@ -300,7 +303,8 @@ long tty_common_ioctl(struct tty *t, unsigned cmd, uint64_t arg, const struct um
 	case TIOCSETD:
 		return discipline_ioctl(cmd, arg, um);
 	case TIOCSTI:
-		/* Typing into a terminal is a way out of a sandbox; Linux without legacy_tiocsti says the same. */
+		/* Typing into a terminal is a way out of a sandbox; Linux without legacy_tiocsti
+		 * says the same. */
 		return -EIO;
 	}
 	return TTY_NO_SUCH_IOCTL;

@@ -8,8 +8,7 @@
 #include "platform/base/alloc.h"
 #include "sentry/proc_priv.h"
 
-#define LINK_MODE(f)                                                                               \
-	(S_IFLNK | (file_can_read(f) ? 0500u : 0u) | (file_can_write(f) ? 0300u : 0u))
+#define LINK_MODE(f) (S_IFLNK | (file_can_read(f) ? 0500u : 0u) | (file_can_write(f) ? 0300u : 0u))
 #define NSFS_MAGIC 0x6e736673
 
 /* ---- descriptors -------------------------------------------------------------------------- */
@@ -117,8 +116,8 @@ static int show_fdinfo(const struct pseudo_ref *ref, struct fmt *out)
 	/* A read of this very file holds its own position's lock, and no other here. */
 	pos = f->pos;
 	fmt_printf(out, "pos:\t%lld\nflags:\t0%o\nmnt_id:\t%d\nino:\t%llu\n", (long long)pos,
-		   file_flags(f) | (cloexec > 0 ? (unsigned)O_CLOEXEC : 0u), f->path.mnt ? f->path.mnt->id : 15,
-		   (unsigned long long)ino);
+		   file_flags(f) | (cloexec > 0 ? (unsigned)O_CLOEXEC : 0u),
+		   f->path.mnt ? f->path.mnt->id : 15, (unsigned long long)ino);
 	if (f->ops->show_fdinfo)
 		f->ops->show_fdinfo(f, out);
 	file_put(f);
@@ -140,8 +139,8 @@ static const struct pseudo_row fdinfo_row = {
 	.attr = proc_task_attr,
 };
 
-static int fd_dir_lookup(const struct pseudo_ref *dir, const char *name, const struct pseudo_row *row,
-			 struct pseudo_ref *out)
+static int fd_dir_lookup(const struct pseudo_ref *dir, const char *name,
+			 const struct pseudo_row *row, struct pseudo_ref *out)
 {
 	int fd = proc_parse_number(name);
 	struct file *f;
@@ -195,8 +194,8 @@ static int fdinfo_lookup(const struct pseudo_ref *dir, const char *name, struct 
 	return fd_dir_lookup(dir, name, &fdinfo_row, out);
 }
 
-static int fdinfo_dir_read(const struct pseudo_ref *dir, uint64_t *cookie, char name[NAME_LEN_MAX + 1],
-			   struct pseudo_ref *out)
+static int fdinfo_dir_read(const struct pseudo_ref *dir, uint64_t *cookie,
+			   char name[NAME_LEN_MAX + 1], struct pseudo_ref *out)
 {
 	int err = proc_may_look(dir);
 	return err ? err : fd_dir_next(dir, cookie, &fdinfo_row, name, out);
@@ -252,7 +251,8 @@ static int task_path(const struct pseudo_ref *ref, enum which_path which, struct
 	return 0;
 }
 
-static int task_readlink(const struct pseudo_ref *ref, enum which_path which, char *buf, size_t size)
+static int task_readlink(const struct pseudo_ref *ref, enum which_path which, char *buf,
+			 size_t size)
 {
 	struct path p;
 	int n = task_path(ref, which, &p);
@@ -303,16 +303,11 @@ static const struct {
 	const char *name, *kind;
 	unsigned number;
 } namespaces[] = {
-	{ "cgroup", "cgroup", 4026531835u },
-	{ "ipc", "ipc", 4026531839u },
-	{ "mnt", "mnt", 4026531841u },
-	{ "net", "net", 4026531840u },
-	{ "pid", "pid", 4026531836u },
-	{ "pid_for_children", "pid", 4026531836u },
-	{ "time", "time", 4026531834u },
-	{ "time_for_children", "time", 4026531834u },
-	{ "user", "user", 4026531837u },
-	{ "uts", "uts", 4026531838u },
+	{ "cgroup", "cgroup", 4026531835u }, { "ipc", "ipc", 4026531839u },
+	{ "mnt", "mnt", 4026531841u },       { "net", "net", 4026531840u },
+	{ "pid", "pid", 4026531836u },       { "pid_for_children", "pid", 4026531836u },
+	{ "time", "time", 4026531834u },     { "time_for_children", "time", 4026531834u },
+	{ "user", "user", 4026531837u },     { "uts", "uts", 4026531838u },
 };
 
 static int ns_readlink(const struct pseudo_ref *ref, char *buf, size_t size)
@@ -343,14 +338,17 @@ static const struct pseudo_row nsfs_file_row = {
 	.attr = nsfs_attr,
 };
 static const struct pseudo_dir_ops nsfs_dir_ops = { .lookup = nsfs_lookup };
-static const struct pseudo_row nsfs_root_row = { .name = "", .mode = S_IFDIR | 0555, .dir = &nsfs_dir_ops };
+static const struct pseudo_row nsfs_root_row = { .name = "",
+						 .mode = S_IFDIR | 0555,
+						 .dir = &nsfs_dir_ops };
 static const struct pseudo_tree nsfs_tree = {
 	.fs_name = "nsfs",
 	.magic = NSFS_MAGIC,
 	.root = &nsfs_root_row,
 };
 
-static int nsfs_lookup(const struct pseudo_ref *dir UNUSED, const char *name, struct pseudo_ref *out)
+static int nsfs_lookup(const struct pseudo_ref *dir UNUSED, const char *name,
+		       struct pseudo_ref *out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
 		if (strcmp(name, namespaces[i].name) == 0) {
@@ -446,10 +444,13 @@ static int ns_lookup(const struct pseudo_ref *dir, const char *name, struct pseu
 static int ns_next(const struct pseudo_ref *dir, uint64_t *cookie, char name[NAME_LEN_MAX + 1],
 		   struct pseudo_ref *out)
 {
+	struct fmt text;
+
 	if (*cookie >= ARRAY_SIZE(namespaces))
 		return -ENOENT;
 	ns_ref(dir, *cookie, out);
-	strcpy(name, namespaces[*cookie].name);
+	fmt_init_fixed(&text, name, NAME_LEN_MAX + 1);
+	fmt_puts(&text, namespaces[*cookie].name);
 	return 0;
 }
 

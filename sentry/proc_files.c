@@ -1,6 +1,6 @@
 /*
- * /proc: the root of the tree, its links to the caller, and the files that fit here. Start reading at
- * root_rows; processes are in proc_pid.c, the machine in proc_host.c.
+ * /proc: the root of the tree, its links to the caller, and the files that fit here. Start reading
+ * at root_rows; processes are in proc_pid.c, the machine in proc_host.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -60,7 +60,8 @@ static int net_readlink(const struct pseudo_ref *ref UNUSED, char *buf, size_t s
 
 /* ---- processes ---------------------------------------------------------------------------- */
 
-static int root_lookup(const struct pseudo_ref *dir UNUSED, const char *name, struct pseudo_ref *out)
+static int root_lookup(const struct pseudo_ref *dir UNUSED, const char *name,
+		       struct pseudo_ref *out)
 {
 	int id = proc_parse_number(name);
 	struct task *t = id > 0 ? task_find(id) : NULL;
@@ -77,8 +78,8 @@ static int root_lookup(const struct pseudo_ref *dir UNUSED, const char *name, st
 	return 0;
 }
 
-static int root_next(const struct pseudo_ref *dir UNUSED, uint64_t *cookie, char name[NAME_LEN_MAX + 1],
-		     struct pseudo_ref *out)
+static int root_next(const struct pseudo_ref *dir UNUSED, uint64_t *cookie,
+		     char name[NAME_LEN_MAX + 1], struct pseudo_ref *out)
 {
 	struct group *g = *cookie > INT32_MAX ? NULL : group_next((int)*cookie);
 	struct fmt text;
@@ -125,23 +126,27 @@ static void root_attr(const struct pseudo_ref *ref UNUSED, struct fs_stat *st)
 }
 
 #define VERSION_TEXT                                                                               \
-	UTS_SYSNAME " version " UTS_RELEASE " (pinfold@localhost) (gcc (GCC) " __VERSION__            \
+	UTS_SYSNAME " version " UTS_RELEASE " (pinfold@localhost) (gcc (GCC) " __VERSION__         \
 		    ", GNU ld (GNU Binutils) 2.40) " UTS_VERSION "\n"
 #define FILESYSTEMS_TEXT                                                                           \
-	"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tsockfs\nnodev\tpipefs\n"  \
+	"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tsockfs\nnodev\tpipefs\n" \
 	"nodev\tdevpts\nnodev\toverlay\nnodev\tmqueue\nnodev\tramfs\n"
 #define DEVICES_TEXT                                                                               \
-	"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n128 ptm\n136 pts\n" \
+	"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n128 "         \
+	"ptm\n136 pts\n"                                                                           \
 	"\nBlock devices:\n"
-#define BUDDY_TEXT "Node 0, zone   Normal      0      0      0      0      0      0      0      0      0      0      0 \n"
+#define BUDDY_TEXT                                                                                 \
+	"Node 0, zone   Normal      0      0      0      0      0      0      0      0      0    " \
+	"  0      0 \n"
 #define CGROUPS_TEXT "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
 #define SYSVIPC_MSG_TEXT                                                                           \
-	"       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      " \
+	"       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid  " \
+	"    "                                                                                     \
 	"stime      rtime      ctime\n"
 #define SYSVIPC_SEM_TEXT                                                                           \
 	"       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n"
 #define SYSVIPC_SHM_TEXT                                                                           \
-	"       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  "      \
+	"       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  " \
 	"cgid      atime      dtime      ctime                   rss                  swap\n"
 #define PRESSURE_SOME "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 #define PRESSURE_TEXT PRESSURE_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"

@@ -1,6 +1,6 @@
 /*
- * Files of /proc about the machine: cpuinfo, meminfo, stat, uptime, loadavg, vmstat, interrupts. The
- * processors' description is the host's, read before the sentry is confined; the rest is the
+ * Files of /proc about the machine: cpuinfo, meminfo, stat, uptime, loadavg, vmstat, interrupts.
+ * The processors' description is the host's, read before the sentry is confined; the rest is the
  * sandbox's own.
  */
 #include <errno.h>
@@ -21,9 +21,9 @@
 #define CPUINFO_MAX (4u << 20)
 #define KB 1024u
 
-static char *cpuinfo;               /* [I] the host's text, cut to our processors */
-static uint64_t boot_mono;          /* [I] */
-static struct timespec boot_real;   /* [I] */
+static char *cpuinfo;                   /* [I] the host's text, cut to our processors */
+static uint64_t boot_mono;              /* [I] */
+static struct timespec boot_real;       /* [I] */
 static uint64_t cpu_mask[CPU_MAX / 64]; /* [I] */
 
 /* ---- processors --------------------------------------------------------------------------- */
@@ -155,26 +155,55 @@ int proc_show_meminfo(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 		const char *name;
 		unsigned long kb;
 	} rows[] = {
-		{ "MemTotal:", total },	      { "MemFree:", free_kb },	    { "MemAvailable:", free_kb },
-		{ "Buffers:", 0 },	      { "Cached:", 0 },		    { "SwapCached:", 0 },
-		{ "Active:", used },	      { "Inactive:", 0 },	    { "Active(anon):", used },
-		{ "Inactive(anon):", 0 },     { "Active(file):", 0 },	    { "Inactive(file):", 0 },
-		{ "Unevictable:", 0 },	      { "Mlocked:", 0 },	    { "SwapTotal:", 0 },
-		{ "SwapFree:", 0 },	      { "Dirty:", 0 },		    { "Writeback:", 0 },
-		{ "AnonPages:", used },	      { "Mapped:", 0 },		    { "Shmem:", 0 },
-		{ "KReclaimable:", 0 },	      { "Slab:", 0 },		    { "SReclaimable:", 0 },
-		{ "SUnreclaim:", 0 },	      { "KernelStack:", 0 },	    { "PageTables:", 0 },
-		{ "NFS_Unstable:", 0 },	      { "Bounce:", 0 },		    { "WritebackTmp:", 0 },
-		{ "CommitLimit:", total / 2 }, { "Committed_AS:", used },    { "VmallocTotal:", 34359738367ul },
-		{ "VmallocUsed:", 0 },	      { "VmallocChunk:", 0 },	    { "Percpu:", 0 },
-		{ "AnonHugePages:", 0 },      { "ShmemHugePages:", 0 },	    { "ShmemPmdMapped:", 0 },
-		{ "FileHugePages:", 0 },      { "FilePmdMapped:", 0 },
+		{ "MemTotal:", total },
+		{ "MemFree:", free_kb },
+		{ "MemAvailable:", free_kb },
+		{ "Buffers:", 0 },
+		{ "Cached:", 0 },
+		{ "SwapCached:", 0 },
+		{ "Active:", used },
+		{ "Inactive:", 0 },
+		{ "Active(anon):", used },
+		{ "Inactive(anon):", 0 },
+		{ "Active(file):", 0 },
+		{ "Inactive(file):", 0 },
+		{ "Unevictable:", 0 },
+		{ "Mlocked:", 0 },
+		{ "SwapTotal:", 0 },
+		{ "SwapFree:", 0 },
+		{ "Dirty:", 0 },
+		{ "Writeback:", 0 },
+		{ "AnonPages:", used },
+		{ "Mapped:", 0 },
+		{ "Shmem:", 0 },
+		{ "KReclaimable:", 0 },
+		{ "Slab:", 0 },
+		{ "SReclaimable:", 0 },
+		{ "SUnreclaim:", 0 },
+		{ "KernelStack:", 0 },
+		{ "PageTables:", 0 },
+		{ "NFS_Unstable:", 0 },
+		{ "Bounce:", 0 },
+		{ "WritebackTmp:", 0 },
+		{ "CommitLimit:", total / 2 },
+		{ "Committed_AS:", used },
+		{ "VmallocTotal:", 34359738367ul },
+		{ "VmallocUsed:", 0 },
+		{ "VmallocChunk:", 0 },
+		{ "Percpu:", 0 },
+		{ "AnonHugePages:", 0 },
+		{ "ShmemHugePages:", 0 },
+		{ "ShmemPmdMapped:", 0 },
+		{ "FileHugePages:", 0 },
+		{ "FilePmdMapped:", 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		fmt_printf(out, "%-16s%8lu kB\n", rows[i].name, rows[i].kb);
-	fmt_puts(out, "HugePages_Total:       0\nHugePages_Free:        0\nHugePages_Rsvd:        0\n"
-		      "HugePages_Surp:        0\nHugepagesize:       2048 kB\nHugetlb:               0 kB\n");
+	fmt_puts(out,
+		 "HugePages_Total:       0\nHugePages_Free:        0\nHugePages_Rsvd:        0\n"
+		 "HugePages_Surp:        0\nHugepagesize:       2048 kB\nHugetlb:               0 "
+		 "kB\n");
 	return 0;
 }
 
@@ -182,11 +211,11 @@ int proc_show_vmstat(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 {
 	static const char *const zero_rows[] = {
 		"nr_inactive_anon", "nr_active_anon", "nr_inactive_file", "nr_active_file",
-		"nr_unevictable",   "nr_mapped",      "nr_file_pages",	  "nr_dirty",
-		"nr_writeback",	    "nr_shmem",	      "pgpgin",		  "pgpgout",
-		"pswpin",	    "pswpout",	      "pgalloc_normal",	  "pgfree",
-		"pgactivate",	    "pgdeactivate",   "pgfault",	  "pgmajfault",
-		"pgrefill",	    "pgscan_kswapd",  "pgscan_direct",	  "pgsteal_kswapd",
+		"nr_unevictable",   "nr_mapped",      "nr_file_pages",    "nr_dirty",
+		"nr_writeback",     "nr_shmem",       "pgpgin",           "pgpgout",
+		"pswpin",           "pswpout",        "pgalloc_normal",   "pgfree",
+		"pgactivate",       "pgdeactivate",   "pgfault",          "pgmajfault",
+		"pgrefill",         "pgscan_kswapd",  "pgscan_direct",    "pgsteal_kswapd",
 		"pgsteal_direct",   "oom_kill",
 	};
 	struct resource_usage r;
@@ -201,15 +230,15 @@ int proc_show_vmstat(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 /* ---- time --------------------------------------------------------------------------------- */
 
 /* Processor time of all processes there have been, in ns: what each used and what it inherited from
- * children it waited for. Never less than before, though unwaited-for children take theirs with them. */
+ * children it waited for. Never less than before, though unwaited-for children take theirs with
+ * them. */
 static void total_times(uint64_t *out_user, uint64_t *out_sys)
 {
 	static _Atomic uint64_t max_user, max_sys;
 	uint64_t user_sum = 0, sys_sum = 0;
 
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		uint64_t user, sys;
 		group_times_locked(g, &user, &sys);
@@ -230,11 +259,9 @@ static void count_tasks(int *out_running, int *out_all)
 {
 	*out_running = *out_all = 0;
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
-		list_for_each(pos2, &g->threads)
-		{
+		list_for_each(pos2, &g->threads) {
 			struct task *t = list_entry(pos2, struct task, group_link);
 			++*out_all;
 			*out_running += t == current_task() ||
@@ -284,7 +311,8 @@ int proc_show_global_stat(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 		fmt_printf(&text, "cpu%u", i);
 		cpu_line(out, name, user / cpus, sys / cpus, uptime);
 	}
-	fmt_printf(out, "intr 0\nctxt 0\nbtime %lld\nprocesses %d\nprocs_running %d\nprocs_blocked 0\n",
+	fmt_printf(out,
+		   "intr 0\nctxt 0\nbtime %lld\nprocesses %d\nprocs_running %d\nprocs_blocked 0\n",
 		   (long long)boot_real.tv_sec, last_pid(), running);
 	fmt_puts(out, "softirq 0 0 0 0 0 0 0 0 0 0 0\n");
 	return 0;
@@ -298,19 +326,21 @@ int proc_show_uptime(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 	total_times(&user, &sys);
 	uint64_t idle = all > user + sys ? all - user - sys : 0;
 	fmt_printf(out, "%llu.%02llu %llu.%02llu\n", (unsigned long long)(up / 1000000000u),
-		   (unsigned long long)(up / 10000000u % 100), (unsigned long long)(idle / 1000000000u),
+		   (unsigned long long)(up / 10000000u % 100),
+		   (unsigned long long)(idle / 1000000000u),
 		   (unsigned long long)(idle / 10000000u % 100));
 	return 0;
 }
 
-/* LINUX: averages over 1, 5 and 15 minutes. Nothing samples here, since an idle sandbox does not run;
- * the number of threads that run now is the best that can be said, and it is said once. */
+/* LINUX: averages over 1, 5 and 15 minutes. Nothing samples here, since an idle sandbox does not
+ * run; the number of threads that run now is the best that can be said, and it is said once. */
 int proc_show_loadavg(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 {
 	int running, all;
 
 	count_tasks(&running, &all);
-	fmt_printf(out, "%d.00 0.00 0.00 %d/%d %d\n", running > 1 ? running - 1 : 0, running, all, last_pid());
+	fmt_printf(out, "%d.00 0.00 0.00 %d/%d %d\n", running > 1 ? running - 1 : 0, running, all,
+		   last_pid());
 	return 0;
 }
 

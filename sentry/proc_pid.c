@@ -69,7 +69,8 @@ void proc_task_attr(const struct pseudo_ref *ref, struct fs_stat *st)
 	mutex_lock(&t->mu);
 	st->uid = t->cred->euid;
 	st->gid = t->cred->egid;
-	/* A process whose inside is secret belongs to root here (proc(5)), but for its directory. */
+	/* A process whose inside is secret belongs to root here (proc(5)), but for its directory.
+	 */
 	bool secret = t->mm && t->mm->dumpable != 1;
 	mutex_unlock(&t->mu);
 	if (secret && !S_ISDIR(st->mode))
@@ -134,8 +135,8 @@ static int show_cmdline(const struct pseudo_ref *ref, struct fmt *out)
 		return 0;
 	uint64_t from = mm->arg_start, to = mm->arg_end, env_end = mm->env_end;
 	show_memory(mm, from, to, out);
-	/* A program that overwrote its arguments with a longer title may run on into the environment: then the
-	 * last byte is not NUL, and the title ends at the first one. */
+	/* A program that overwrote its arguments with a longer title may run on into the
+	 * environment: then the last byte is not NUL, and the title ends at the first one. */
 	if (out->len > 0 && out->buf[out->len - 1] != 0 && env_end > to) {
 		show_memory(mm, to, MIN(env_end, to + CHUNK), out);
 		out->len = strnlen(out->buf, out->len);
@@ -371,10 +372,12 @@ static int show_mountstats(const struct pseudo_ref *ref, struct fmt *out)
 		char *end = strchr(line, '\n'), *save = NULL;
 		if (end)
 			*end = 0;
-		const char *source = strtok_r(line, " ", &save), *where = strtok_r(NULL, " ", &save);
+		const char *source = strtok_r(line, " ", &save),
+			   *where = strtok_r(NULL, " ", &save);
 		const char *type = strtok_r(NULL, " ", &save);
 		if (type)
-			fmt_printf(out, "device %s mounted on %s with fstype %s\n", source, where, type);
+			fmt_printf(out, "device %s mounted on %s with fstype %s\n", source, where,
+				   type);
 		line = end ? end + 1 : NULL;
 	}
 	fmt_fini(&lines);
@@ -486,8 +489,7 @@ static int show_children(const struct pseudo_ref *ref, struct fmt *out)
 	if (!t)
 		return -ESRCH;
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, &t->group->children)
-	{
+	list_for_each(pos, &t->group->children) {
 		struct group *child = list_entry(pos, struct group, sibling);
 		if (child->parent_task == t || (!child->parent_task && t == t->group->leader))
 			fmt_printf(out, "%d ", child->tgid);
@@ -515,8 +517,8 @@ static int task_dir_lookup(const struct pseudo_ref *dir, const char *name, struc
 }
 
 /* Ids are not in order in the list; the smallest one that is large enough is next. */
-static int task_dir_next(const struct pseudo_ref *dir, uint64_t *cookie, char name[NAME_LEN_MAX + 1],
-			 struct pseudo_ref *out)
+static int task_dir_next(const struct pseudo_ref *dir, uint64_t *cookie,
+			 char name[NAME_LEN_MAX + 1], struct pseudo_ref *out)
 {
 	struct group *g = group_find((int)dir->key[0]);
 	uint64_t best = UINT64_MAX;
@@ -525,8 +527,7 @@ static int task_dir_next(const struct pseudo_ref *dir, uint64_t *cookie, char na
 	if (!g)
 		return -ENOENT;
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		uint64_t tid = (uint64_t)list_entry(pos, struct task, group_link)->tid;
 		if (tid >= *cookie && tid < best)
 			best = tid;
@@ -542,7 +543,8 @@ static int task_dir_next(const struct pseudo_ref *dir, uint64_t *cookie, char na
 	return 0;
 }
 
-static const struct pseudo_dir_ops proc_task_dir = { .lookup = task_dir_lookup, .next = task_dir_next };
+static const struct pseudo_dir_ops proc_task_dir = { .lookup = task_dir_lookup,
+						     .next = task_dir_next };
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
@@ -571,39 +573,59 @@ static const struct pseudo_dir_ops proc_task_dir = { .lookup = task_dir_lookup, 
 	}
 
 static const struct pseudo_row attr_rows[] = {
-	TASK_FILE("current", 0666, show_attr), TASK_FILE("prev", 0444, show_attr),
-	TASK_FILE("exec", 0666, show_attr),    {},
+	TASK_FILE("current", 0666, show_attr),
+	TASK_FILE("prev", 0444, show_attr),
+	TASK_FILE("exec", 0666, show_attr),
+	{},
 };
 
 #define ID_MAP_TEXT "         0          0 4294967295\n"
 
 /* What a process and a thread have in common. */
 #define COMMON_ROWS                                                                                \
-	TASK_DIR("fd", 0500, NULL, &proc_fd_dir), TASK_DIR("fdinfo", 0555, NULL, &proc_fdinfo_dir), \
-	TASK_DIR("ns", 0511, NULL, &proc_ns_dir), TASK_DIR("net", 0555, proc_net_rows, NULL),       \
-	TASK_DIR("attr", 0555, attr_rows, NULL), TASK_SECRET("environ", 0400, show_environ),        \
-	TASK_SECRET("auxv", 0400, show_auxv), TASK_FILE("status", 0444, proc_show_status),          \
-	TASK_SECRET("personality", 0400, show_personality), TASK_FILE("limits", 0444, show_limits), \
-	{ .name = "comm", .mode = S_IFREG | 0644, .show = show_comm, .store = store_comm,           \
-	  .attr = proc_task_attr },                                                                 \
-	TASK_SECRET("syscall", 0400, show_syscall), TASK_FILE("cmdline", 0444, show_cmdline),       \
-	TASK_FILE("stat", 0444, proc_show_stat), TASK_FILE("statm", 0444, proc_show_statm),         \
-	TASK_SECRET("maps", 0444, show_maps), TASK_SECRET("smaps", 0444, show_smaps),               \
-	{ .name = "mem", .mode = S_IFREG | 0600, .read_at = mem_read, .write_at = mem_write,        \
-	  .attr = proc_task_attr, .may_open = proc_may_open },                                      \
-	TASK_LINK("cwd", cwd), TASK_LINK("root", root), TASK_LINK("exe", exe),                      \
-	TASK_FILE("mounts", 0444, show_mounts), TASK_FILE("mountinfo", 0444, show_mountinfo),       \
-	TASK_TEXT("wchan", 0444, "0"), TASK_FILE("schedstat", 0444, show_schedstat),                \
-	TASK_TEXT("cpuset", 0444, "/\n"), TASK_TEXT("cgroup", 0444, "0::/\n"),                      \
-	TASK_FILE("oom_score", 0444, show_oom_score),                                               \
-	{ .name = "oom_score_adj", .mode = S_IFREG | 0644, .show = show_oom_adj,                    \
-	  .store = store_oom_adj, .attr = proc_task_attr },                                         \
-	TASK_TEXT("loginuid", 0644, "4294967295"), TASK_TEXT("sessionid", 0444, "4294967295"),      \
-	TASK_TEXT("io", 0400,                                                                       \
-		  "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\n"         \
-		  "cancelled_write_bytes: 0\n"),                                                    \
-	TASK_TEXT("uid_map", 0644, ID_MAP_TEXT), TASK_TEXT("gid_map", 0644, ID_MAP_TEXT),           \
-	TASK_TEXT("projid_map", 0644, ID_MAP_TEXT), TASK_TEXT("setgroups", 0644, "allow\n")
+	TASK_DIR("fd", 0500, NULL, &proc_fd_dir),                                                  \
+		TASK_DIR("fdinfo", 0555, NULL, &proc_fdinfo_dir),                                  \
+		TASK_DIR("ns", 0511, NULL, &proc_ns_dir),                                          \
+		TASK_DIR("net", 0555, proc_net_rows, NULL),                                        \
+		TASK_DIR("attr", 0555, attr_rows, NULL),                                           \
+		TASK_SECRET("environ", 0400, show_environ), TASK_SECRET("auxv", 0400, show_auxv),  \
+		TASK_FILE("status", 0444, proc_show_status),                                       \
+		TASK_SECRET("personality", 0400, show_personality),                                \
+		TASK_FILE("limits", 0444, show_limits),                                            \
+		{ .name = "comm",                                                                  \
+		  .mode = S_IFREG | 0644,                                                          \
+		  .show = show_comm,                                                               \
+		  .store = store_comm,                                                             \
+		  .attr = proc_task_attr },                                                        \
+		TASK_SECRET("syscall", 0400, show_syscall),                                        \
+		TASK_FILE("cmdline", 0444, show_cmdline), TASK_FILE("stat", 0444, proc_show_stat), \
+		TASK_FILE("statm", 0444, proc_show_statm), TASK_SECRET("maps", 0444, show_maps),   \
+		TASK_SECRET("smaps", 0444, show_smaps),                                            \
+		{ .name = "mem",                                                                   \
+		  .mode = S_IFREG | 0600,                                                          \
+		  .read_at = mem_read,                                                             \
+		  .write_at = mem_write,                                                           \
+		  .attr = proc_task_attr,                                                          \
+		  .may_open = proc_may_open },                                                     \
+		TASK_LINK("cwd", cwd), TASK_LINK("root", root), TASK_LINK("exe", exe),             \
+		TASK_FILE("mounts", 0444, show_mounts),                                            \
+		TASK_FILE("mountinfo", 0444, show_mountinfo), TASK_TEXT("wchan", 0444, "0"),       \
+		TASK_FILE("schedstat", 0444, show_schedstat), TASK_TEXT("cpuset", 0444, "/\n"),    \
+		TASK_TEXT("cgroup", 0444, "0::/\n"), TASK_FILE("oom_score", 0444, show_oom_score), \
+		{ .name = "oom_score_adj",                                                         \
+		  .mode = S_IFREG | 0644,                                                          \
+		  .show = show_oom_adj,                                                            \
+		  .store = store_oom_adj,                                                          \
+		  .attr = proc_task_attr },                                                        \
+		TASK_TEXT("loginuid", 0644, "4294967295"),                                         \
+		TASK_TEXT("sessionid", 0444, "4294967295"),                                        \
+		TASK_TEXT(                                                                         \
+			"io", 0400,                                                                \
+			"rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\n"  \
+			"cancelled_write_bytes: 0\n"),                                             \
+		TASK_TEXT("uid_map", 0644, ID_MAP_TEXT), TASK_TEXT("gid_map", 0644, ID_MAP_TEXT),  \
+		TASK_TEXT("projid_map", 0644, ID_MAP_TEXT),                                        \
+		TASK_TEXT("setgroups", 0644, "allow\n")
 
 static const struct pseudo_row tid_rows[] = {
 	COMMON_ROWS,

@@ -1,5 +1,5 @@
-/* Shared by the proc_*.c files. Keys of a /proc node: [0] tgid, [1] tid or 0 for the process itself,
- * [2] a descriptor number or what else the row says. */
+/* Shared by the proc_*.c files. Keys of a /proc node: [0] tgid, [1] tid or 0 for the process
+ * itself, [2] a descriptor number or what else the row says. */
 #pragma once
 
 #include "fs/pseudofs.h"
@@ -24,8 +24,8 @@
 
 /* The task that a node is about, referenced; NULL when it has ended. */
 struct task *proc_task(const struct pseudo_ref *ref) MUST_CHECK;
-/* Its address space, used and referenced (mm_unuse it), when the caller may look into it. 0 with NULL for a
- * zombie; -ESRCH, -EACCES. */
+/* Its address space, used and referenced (mm_unuse it), when the caller may look into it. 0 with
+ * NULL for a zombie; -ESRCH, -EACCES. */
 int proc_mm(const struct pseudo_ref *ref, struct mm **out) MUST_CHECK;
 /* -EACCES unless the caller may look into the node's task (ptrace(2), PTRACE_MODE_READ). */
 int proc_may_look(const struct pseudo_ref *ref) MUST_CHECK;

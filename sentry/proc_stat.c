@@ -16,7 +16,8 @@
 struct snapshot {
 	char comm[16];
 	char state;
-	int tgid, tid, ppid, pgrp, sid, tty_nr, tpgid, tracer, threads, nice, exit_signal, exit_code;
+	int tgid, tid, ppid, pgrp, sid, tty_nr, tpgid, tracer, threads, nice, exit_signal,
+		exit_code;
 	bool did_exec, no_new_privs, all_threads;
 	uint64_t utime, stime, cutime, cstime; /* ticks */
 	uint64_t start;                        /* ticks since boot */
@@ -34,8 +35,8 @@ struct snapshot {
 	} mm;
 };
 
-/* Guest threads do not report when they sleep; one that is inside a call and is not the reader is taken to
- * wait in it. */
+/* Guest threads do not report when they sleep; one that is inside a call and is not the reader is
+ * taken to wait in it. */
 static char state_of(struct task *t)
 {
 	if (t->group->zombie || t->state == TASK_ZOMBIE)
@@ -199,8 +200,8 @@ static void snap_done(struct snapshot *s)
 	cred_put((struct cred *)(uintptr_t)s->cred);
 }
 
-/* LINUX: counts resident pages. The host does that for a stub, out of the sentry's reach; what is shown is
- * what could be resident at most, private writable memory and code. */
+/* LINUX: counts resident pages. The host does that for a stub, out of the sentry's reach; what is
+ * shown is what could be resident at most, private writable memory and code. */
 static uint64_t resident_pages(const struct snapshot *s)
 {
 	return MIN(s->mm.total, s->mm.data + s->mm.exec + s->mm.shared);
@@ -227,20 +228,23 @@ int proc_show_stat(const struct pseudo_ref *ref, struct fmt *out)
 		   ref->key[1] ? s.tid : s.tgid, s.comm, s.state, s.ppid, s.pgrp, s.sid, s.tty_nr,
 		   s.tpgid, PF_RANDOMIZE | (s.did_exec ? 0 : PF_FORKNOEXEC),
 		   (unsigned long long)s.utime, (unsigned long long)s.stime,
-		   (unsigned long long)s.cutime, (unsigned long long)s.cstime, priority_of(&s), s.nice,
-		   s.threads, (unsigned long long)s.start);
+		   (unsigned long long)s.cutime, (unsigned long long)s.cstime, priority_of(&s),
+		   s.nice, s.threads, (unsigned long long)s.start);
 	fmt_printf(out, "%llu %llu %llu %llu %llu %llu 0 0 ",
-		   (unsigned long long)(s.mm.total * PAGE_SIZE), (unsigned long long)resident_pages(&s),
-		   (unsigned long long)s.rss_limit, SECRET(s.mm.start_code), SECRET(s.mm.end_code),
-		   SECRET(s.mm.start_stack));
+		   (unsigned long long)(s.mm.total * PAGE_SIZE),
+		   (unsigned long long)resident_pages(&s), (unsigned long long)s.rss_limit,
+		   SECRET(s.mm.start_code), SECRET(s.mm.end_code), SECRET(s.mm.start_stack));
 	/* The four sets are those of the first 31 signals, as they always were here. */
 	fmt_printf(out, "%llu %llu %llu %llu 0 0 0 %d 0 %d %d 0 0 0 ",
-		   (unsigned long long)(s.pending & 0x7fffffff), (unsigned long long)(s.blocked & 0x7fffffff),
-		   (unsigned long long)(s.ignored & 0x7fffffff), (unsigned long long)(s.caught & 0x7fffffff),
-		   s.exit_signal, s.policy == SCHED_FIFO || s.policy == SCHED_RR ? s.prio : 0, s.policy);
+		   (unsigned long long)(s.pending & 0x7fffffff),
+		   (unsigned long long)(s.blocked & 0x7fffffff),
+		   (unsigned long long)(s.ignored & 0x7fffffff),
+		   (unsigned long long)(s.caught & 0x7fffffff), s.exit_signal,
+		   s.policy == SCHED_FIFO || s.policy == SCHED_RR ? s.prio : 0, s.policy);
 	fmt_printf(out, "%llu %llu %llu %llu %llu %llu %llu %d\n", SECRET(s.mm.start_data),
-		   SECRET(s.mm.end_data), SECRET(s.mm.brk), SECRET(s.mm.arg_start), SECRET(s.mm.arg_end),
-		   SECRET(s.mm.env_start), SECRET(s.mm.env_end), may_look ? s.exit_code : 0);
+		   SECRET(s.mm.end_data), SECRET(s.mm.brk), SECRET(s.mm.arg_start),
+		   SECRET(s.mm.arg_end), SECRET(s.mm.env_start), SECRET(s.mm.env_end),
+		   may_look ? s.exit_code : 0);
 #undef SECRET
 	snap_done(&s);
 	return 0;
@@ -253,10 +257,11 @@ int proc_show_statm(const struct pseudo_ref *ref, struct fmt *out)
 
 	if (err)
 		return err;
-	fmt_printf(out, "%llu %llu %llu %llu 0 %llu 0\n", (unsigned long long)s.mm.total,
-		   (unsigned long long)resident_pages(&s), (unsigned long long)s.mm.shared,
-		   (unsigned long long)((s.mm.end_code - s.mm.start_code + PAGE_SIZE - 1) / PAGE_SIZE),
-		   (unsigned long long)(s.mm.data + s.mm.stack));
+	fmt_printf(
+		out, "%llu %llu %llu %llu 0 %llu 0\n", (unsigned long long)s.mm.total,
+		(unsigned long long)resident_pages(&s), (unsigned long long)s.mm.shared,
+		(unsigned long long)((s.mm.end_code - s.mm.start_code + PAGE_SIZE - 1) / PAGE_SIZE),
+		(unsigned long long)(s.mm.data + s.mm.stack));
 	snap_done(&s);
 	return 0;
 }
@@ -267,14 +272,15 @@ static void status_ids(const struct snapshot *s, struct fmt *out)
 {
 	const struct cred *c = s->cred;
 
-	fmt_printf(out, "Tgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t%d\n", s->tgid, s->tid,
-		   s->ppid, s->tracer);
-	fmt_printf(out, "Uid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\nFDSize:\t%d\nGroups:\t", c->uid,
-		   c->euid, c->suid, c->fsuid, c->gid, c->egid, c->sgid, c->fsgid, s->fd_size);
+	fmt_printf(out, "Tgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t%d\n", s->tgid,
+		   s->tid, s->ppid, s->tracer);
+	fmt_printf(out, "Uid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\nFDSize:\t%d\nGroups:\t",
+		   c->uid, c->euid, c->suid, c->fsuid, c->gid, c->egid, c->sgid, c->fsgid,
+		   s->fd_size);
 	for (size_t i = 0; i < c->group_count; i++)
 		fmt_printf(out, i ? " %u" : "%u", c->groups[i]);
-	fmt_printf(out, " \nNStgid:\t%d\nNSpid:\t%d\nNSpgid:\t%d\nNSsid:\t%d\nKthread:\t0\n", s->tgid,
-		   s->tid, s->pgrp, s->sid);
+	fmt_printf(out, " \nNStgid:\t%d\nNSpid:\t%d\nNSpgid:\t%d\nNSsid:\t%d\nKthread:\t0\n",
+		   s->tgid, s->tid, s->pgrp, s->sid);
 }
 
 static void status_memory(const struct snapshot *s, struct fmt *out)
@@ -282,7 +288,8 @@ static void status_memory(const struct snapshot *s, struct fmt *out)
 	if (!s->mm.present)
 		return;
 	unsigned long total = s->mm.total * PAGE_KB, rss = resident_pages(s) * PAGE_KB;
-	unsigned long text = ((s->mm.end_code - s->mm.start_code + PAGE_SIZE - 1) / PAGE_SIZE) * PAGE_KB;
+	unsigned long text =
+		((s->mm.end_code - s->mm.start_code + PAGE_SIZE - 1) / PAGE_SIZE) * PAGE_KB;
 	unsigned long exec = s->mm.exec * PAGE_KB;
 	const struct {
 		const char *name;
@@ -318,11 +325,16 @@ static void status_signals(const struct snapshot *s, struct fmt *out)
 		const char *name;
 		uint64_t set;
 	} rows[] = {
-		{ "SigPnd", s->pending },	       { "ShdPnd", s->shared_pending },
-		{ "SigBlk", s->blocked },	       { "SigIgn", s->ignored },
-		{ "SigCgt", s->caught },	       { "CapInh", s->cred->cap_inheritable },
-		{ "CapPrm", s->cred->cap_permitted },  { "CapEff", s->cred->cap_effective },
-		{ "CapBnd", s->cred->cap_bounding },   { "CapAmb", s->cred->cap_ambient },
+		{ "SigPnd", s->pending },
+		{ "ShdPnd", s->shared_pending },
+		{ "SigBlk", s->blocked },
+		{ "SigIgn", s->ignored },
+		{ "SigCgt", s->caught },
+		{ "CapInh", s->cred->cap_inheritable },
+		{ "CapPrm", s->cred->cap_permitted },
+		{ "CapEff", s->cred->cap_effective },
+		{ "CapBnd", s->cred->cap_bounding },
+		{ "CapAmb", s->cred->cap_ambient },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

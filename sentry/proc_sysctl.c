@@ -1,6 +1,6 @@
 /*
- * /proc/sys. Constants are what a default kernel says and what our own limits are; only names of the
- * machine can be changed.
+ * /proc/sys. Constants are what a default kernel says and what our own limits are; only names of
+ * the machine can be changed.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -94,7 +94,8 @@ static int store_domainname(const struct pseudo_ref *ref UNUSED, const char *tex
 
 static int show_threads_max(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 {
-	fmt_printf(out, "%llu\n", (unsigned long long)current_task()->group->rlim[RLIMIT_NPROC].rlim_max);
+	fmt_printf(out, "%llu\n",
+		   (unsigned long long)current_task()->group->rlim[RLIMIT_NPROC].rlim_max);
 	return 0;
 }
 
@@ -105,7 +106,8 @@ static int show_pty_count(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 }
 
 /* Everything here but names is fixed, also for root. */
-static int may_open_fixed(const struct pseudo_ref *ref UNUSED, int flags, const struct cred *c UNUSED)
+static int may_open_fixed(const struct pseudo_ref *ref UNUSED, int flags,
+			  const struct cred *c UNUSED)
 {
 	return (flags & O_ACCMODE) == O_RDONLY ? 0 : -EACCES;
 }
@@ -142,14 +144,22 @@ static const struct pseudo_row seccomp_rows[] = {
 	SYSCTL("actions_logged", "kill_process kill_thread trap errno user_notif trace log"),
 	{},
 };
-static const struct pseudo_row keys_rows[] = { SYSCTL("maxkeys", "200"), SYSCTL("maxbytes", "20000"), {} };
+static const struct pseudo_row keys_rows[] = { SYSCTL("maxkeys", "200"),
+					       SYSCTL("maxbytes", "20000"),
+					       {} };
 
 static const struct pseudo_row kernel_rows[] = {
 	SYSCTL("ostype", UTS_SYSNAME),
 	SYSCTL("osrelease", UTS_RELEASE),
 	SYSCTL("version", UTS_VERSION),
-	{ .name = "hostname", .mode = S_IFREG | 0644, .show = show_hostname, .store = store_hostname },
-	{ .name = "domainname", .mode = S_IFREG | 0644, .show = show_domainname, .store = store_domainname },
+	{ .name = "hostname",
+	  .mode = S_IFREG | 0644,
+	  .show = show_hostname,
+	  .store = store_hostname },
+	{ .name = "domainname",
+	  .mode = S_IFREG | 0644,
+	  .show = show_domainname,
+	  .store = store_domainname },
 	SYSCTL("pid_max", STR(PID_MAX_DEFAULT)),
 	SYSCTL_FN("threads-max", 0644, show_threads_max),
 	SYSCTL("cap_last_cap", STR(CAP_LAST_CAP)),
@@ -230,12 +240,9 @@ static const struct pseudo_row inotify_rows[] = {
 };
 static const struct pseudo_row epoll_rows[] = { SYSCTL("max_user_watches", "1048576"), {} };
 static const struct pseudo_row mqueue_rows[] = {
-	SYSCTL("msg_default", "10"),
-	SYSCTL("msg_max", "10"),
-	SYSCTL("msgsize_default", "8192"),
-	SYSCTL("msgsize_max", "8192"),
-	SYSCTL("queues_max", "256"),
-	{},
+	SYSCTL("msg_default", "10"),       SYSCTL("msg_max", "10"),
+	SYSCTL("msgsize_default", "8192"), SYSCTL("msgsize_max", "8192"),
+	SYSCTL("queues_max", "256"),       {},
 };
 
 static const struct pseudo_row fs_rows[] = {
@@ -346,7 +353,7 @@ static const struct pseudo_row user_rows[] = {
 static const struct pseudo_row no_rows[] = { {} };
 
 const struct pseudo_row proc_sys_rows[] = {
-	PROC_DIR("abi", no_rows), PROC_DIR("debug", no_rows), PROC_DIR("dev", no_rows),
-	PROC_DIR("fs", fs_rows),  PROC_DIR("kernel", kernel_rows), PROC_DIR("net", net_rows),
-	PROC_DIR("user", user_rows), PROC_DIR("vm", vm_rows), {},
+	PROC_DIR("abi", no_rows),    PROC_DIR("debug", no_rows),      PROC_DIR("dev", no_rows),
+	PROC_DIR("fs", fs_rows),     PROC_DIR("kernel", kernel_rows), PROC_DIR("net", net_rows),
+	PROC_DIR("user", user_rows), PROC_DIR("vm", vm_rows),         {},
 };

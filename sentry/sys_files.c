@@ -1,4 +1,5 @@
-/* /sys, as far as programs read it: processors, memory nodes, the loopback interface, mount points. */
+/* /sys, as far as programs read it: processors, memory nodes, the loopback interface, mount points.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -39,8 +40,8 @@ static int show_own_mask(const struct pseudo_ref *ref, struct fmt *out)
 	unsigned words = (proc_cpu_end() + 31) / 32, own = (unsigned)ref->key[0];
 
 	for (unsigned i = words; i-- > 0;)
-		fmt_printf(out, i + 1 == words ? "%x%s" : "%08x%s", i == own / 32 ? 1u << own % 32 : 0u,
-			   i > 0 ? "," : "\n");
+		fmt_printf(out, i + 1 == words ? "%x%s" : "%08x%s",
+			   i == own / 32 ? 1u << own % 32 : 0u, i > 0 ? "," : "\n");
 	return 0;
 }
 
@@ -76,8 +77,8 @@ static int cpu_lookup(const struct pseudo_ref *dir UNUSED, const char *name, str
 	return 0;
 }
 
-static int cpu_next(const struct pseudo_ref *dir UNUSED, uint64_t *cookie, char name[NAME_LEN_MAX + 1],
-		    struct pseudo_ref *out)
+static int cpu_next(const struct pseudo_ref *dir UNUSED, uint64_t *cookie,
+		    char name[NAME_LEN_MAX + 1], struct pseudo_ref *out)
 {
 	struct fmt text;
 
@@ -93,7 +94,9 @@ static int cpu_next(const struct pseudo_ref *dir UNUSED, uint64_t *cookie, char 
 
 static const struct pseudo_dir_ops cpu_dir = { .lookup = cpu_lookup, .next = cpu_next };
 
-static const struct pseudo_row smt_rows[] = { PROC_TEXT("active", "0\n"), PROC_TEXT("control", "notsupported\n"), {} };
+static const struct pseudo_row smt_rows[] = { PROC_TEXT("active", "0\n"),
+					      PROC_TEXT("control", "notsupported\n"),
+					      {} };
 
 static const struct pseudo_row cpu_rows[] = {
 	PROC_FILE("online", 0444, show_cpu_list),
@@ -114,7 +117,8 @@ static int show_node_meminfo(const struct pseudo_ref *ref UNUSED, struct fmt *ou
 
 	resources_get(&r);
 	unsigned long total = r.mem_total / KB, free_kb = MIN(r.mem_free, r.mem_total) / KB;
-	fmt_printf(out, "Node 0 MemTotal:       %8lu kB\nNode 0 MemFree:        %8lu kB\n", total, free_kb);
+	fmt_printf(out, "Node 0 MemTotal:       %8lu kB\nNode 0 MemFree:        %8lu kB\n", total,
+		   free_kb);
 	fmt_printf(out, "Node 0 MemUsed:        %8lu kB\n", total - free_kb);
 	return 0;
 }
@@ -128,8 +132,12 @@ static const struct pseudo_row node0_rows[] = {
 };
 
 static const struct pseudo_row node_rows[] = {
-	PROC_TEXT("online", "0\n"),	PROC_TEXT("possible", "0\n"),	       PROC_TEXT("has_cpu", "0\n"),
-	PROC_TEXT("has_memory", "0\n"), PROC_TEXT("has_normal_memory", "0\n"), PROC_DIR("node0", node0_rows),
+	PROC_TEXT("online", "0\n"),
+	PROC_TEXT("possible", "0\n"),
+	PROC_TEXT("has_cpu", "0\n"),
+	PROC_TEXT("has_memory", "0\n"),
+	PROC_TEXT("has_normal_memory", "0\n"),
+	PROC_DIR("node0", node0_rows),
 	{},
 };
 
@@ -143,12 +151,16 @@ static const struct pseudo_row thp_rows[] = {
 };
 
 static const struct pseudo_row huge_2m_rows[] = {
-	PROC_TEXT("nr_hugepages", "0\n"),	    PROC_TEXT("free_hugepages", "0\n"),
-	PROC_TEXT("resv_hugepages", "0\n"),	    PROC_TEXT("surplus_hugepages", "0\n"),
-	PROC_TEXT("nr_overcommit_hugepages", "0\n"), {},
+	PROC_TEXT("nr_hugepages", "0\n"),
+	PROC_TEXT("free_hugepages", "0\n"),
+	PROC_TEXT("resv_hugepages", "0\n"),
+	PROC_TEXT("surplus_hugepages", "0\n"),
+	PROC_TEXT("nr_overcommit_hugepages", "0\n"),
+	{},
 };
 
-static const struct pseudo_row hugepages_rows[] = { PROC_DIR("hugepages-2048kB", huge_2m_rows), {} };
+static const struct pseudo_row hugepages_rows[] = { PROC_DIR("hugepages-2048kB", huge_2m_rows),
+						    {} };
 
 static const struct pseudo_row mm_rows[] = {
 	PROC_DIR("transparent_hugepage", thp_rows),
@@ -159,9 +171,15 @@ static const struct pseudo_row mm_rows[] = {
 /* ---- network ------------------------------------------------------------------------------ */
 
 static const struct pseudo_row lo_statistics_rows[] = {
-	PROC_TEXT("rx_bytes", "0\n"),  PROC_TEXT("tx_bytes", "0\n"),  PROC_TEXT("rx_packets", "0\n"),
-	PROC_TEXT("tx_packets", "0\n"), PROC_TEXT("rx_errors", "0\n"), PROC_TEXT("tx_errors", "0\n"),
-	PROC_TEXT("rx_dropped", "0\n"), PROC_TEXT("tx_dropped", "0\n"), {},
+	PROC_TEXT("rx_bytes", "0\n"),
+	PROC_TEXT("tx_bytes", "0\n"),
+	PROC_TEXT("rx_packets", "0\n"),
+	PROC_TEXT("tx_packets", "0\n"),
+	PROC_TEXT("rx_errors", "0\n"),
+	PROC_TEXT("tx_errors", "0\n"),
+	PROC_TEXT("rx_dropped", "0\n"),
+	PROC_TEXT("tx_dropped", "0\n"),
+	{},
 };
 
 static const struct pseudo_row lo_rows[] = {
@@ -211,8 +229,9 @@ static const struct pseudo_row devices_rows[] = {
 	{},
 };
 static const struct pseudo_row class_rows[] = {
-	PROC_DIR("block", no_rows), PROC_DIR("mem", no_rows),	  PROC_DIR("misc", no_rows),
-	PROC_DIR("net", class_net_rows), PROC_DIR("tty", no_rows), PROC_DIR("thermal", no_rows),
+	PROC_DIR("block", no_rows),        PROC_DIR("mem", no_rows),
+	PROC_DIR("misc", no_rows),         PROC_DIR("net", class_net_rows),
+	PROC_DIR("tty", no_rows),          PROC_DIR("thermal", no_rows),
 	PROC_DIR("power_supply", no_rows), {},
 };
 static const struct pseudo_row fs_rows[] = { PROC_DIR("cgroup", no_rows), {} };
@@ -226,13 +245,22 @@ static const struct pseudo_row kernel_rows[] = {
 	PROC_TEXT("profiling", "0\n"),
 	{},
 };
-static const struct pseudo_row dev_rows[] = { PROC_DIR("block", no_rows), PROC_DIR("char", no_rows), {} };
+static const struct pseudo_row dev_rows[] = { PROC_DIR("block", no_rows),
+					      PROC_DIR("char", no_rows),
+					      {} };
 
 static const struct pseudo_row root_rows[] = {
-	PROC_DIR("block", no_rows),   PROC_DIR("bus", no_rows),	     PROC_DIR("class", class_rows),
-	PROC_DIR("dev", dev_rows),    PROC_DIR("devices", devices_rows), PROC_DIR("firmware", no_rows),
-	PROC_DIR("fs", fs_rows),      PROC_DIR("kernel", kernel_rows), PROC_DIR("module", no_rows),
-	PROC_DIR("power", no_rows),   {},
+	PROC_DIR("block", no_rows),
+	PROC_DIR("bus", no_rows),
+	PROC_DIR("class", class_rows),
+	PROC_DIR("dev", dev_rows),
+	PROC_DIR("devices", devices_rows),
+	PROC_DIR("firmware", no_rows),
+	PROC_DIR("fs", fs_rows),
+	PROC_DIR("kernel", kernel_rows),
+	PROC_DIR("module", no_rows),
+	PROC_DIR("power", no_rows),
+	{},
 };
 
 static const struct pseudo_row root_row = PROC_DIR("", root_rows);

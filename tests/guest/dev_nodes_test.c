@@ -1,4 +1,5 @@
-/* The nodes of /dev and what reading, writing, mapping and seeking them does: null(4), random(4), full(4). */
+/* The nodes of /dev and what reading, writing, mapping and seeking them does: null(4), random(4),
+ * full(4). */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -24,7 +25,7 @@ TEST(numbers_and_modes)
 		const char *name;
 		unsigned major, minor;
 	} rows[] = {
-		{ "/dev/null", 1, 3 },	 { "/dev/zero", 1, 5 },	   { "/dev/full", 1, 7 },
+		{ "/dev/null", 1, 3 },   { "/dev/zero", 1, 5 },    { "/dev/full", 1, 7 },
 		{ "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 },
 		{ "/dev/ptmx", 5, 2 },
 	};

@@ -94,17 +94,17 @@ TEST(stat_fields)
 
 	CHECK_OK(prctl(PR_SET_NAME, "a (b) c"));
 	slurp("/proc/self/stat");
-	int n = sscanf(text,
-		       "%d (%63[^\n]", &pid, comm);
+	int n = sscanf(text, "%d (%63[^\n]", &pid, comm);
 	CHECK_EQ(n, 2);
 	char *close_paren = strrchr(text, ')');
 	CHECK(close_paren);
 	CHECK_EQ(strncmp(strchr(text, '(') + 1, "a (b) c)", 8), 0);
 	n = sscanf(close_paren + 2,
-		   "%c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %ld %d %d %*d %lu %lu %ld %*u "
+		   "%c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %ld %d %d %*d %lu %lu "
+		   "%ld %*u "
 		   "%lu %lu %lu %*u %*u %*u %*u %*u %*u %*u %*u %*u %d",
-		   &state, &ppid, &pgrp, &sid, &tty, &tpgid, &prio, &nice, &threads, &start, &vsize, &rss,
-		   &startcode, &endcode, &startstack, &exit_signal);
+		   &state, &ppid, &pgrp, &sid, &tty, &tpgid, &prio, &nice, &threads, &start, &vsize,
+		   &rss, &startcode, &endcode, &startstack, &exit_signal);
 	CHECK_EQ(n, 16);
 	CHECK_EQ(pid, getpid());
 	CHECK_EQ(state, 'R');
@@ -133,8 +133,8 @@ TEST(statm_and_status_agree)
 	unsigned long size, resident, shared, code, lib, data, dirty;
 
 	slurp("/proc/self/statm");
-	CHECK_EQ(sscanf(text, "%lu %lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &code, &lib, &data,
-			&dirty),
+	CHECK_EQ(sscanf(text, "%lu %lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &code, &lib,
+			&data, &dirty),
 		 7);
 	slurp("/proc/self/status");
 	CHECK_EQ(strtoul(field("VmSize"), NULL, 10), size * 4);
@@ -379,7 +379,8 @@ TEST(maps_lines)
 			CHECK(strstr(line, "proc_self_test"));
 			CHECK_EQ(line[73], '/');
 		}
-		stack |= strstr(line, "[stack]") && (unsigned long)&last >= start && (unsigned long)&last < end;
+		stack |= strstr(line, "[stack]") && (unsigned long)&last >= start &&
+			 (unsigned long)&last < end;
 		vdso |= strstr(line, "[vdso]") != NULL;
 	}
 	CHECK(own);
@@ -424,9 +425,13 @@ TEST(limits)
 
 	CHECK_OK(setrlimit(RLIMIT_NOFILE, &r));
 	slurp("/proc/self/limits");
-	CHECK_EQ(strncmp(text, "Limit                     Soft Limit           Hard Limit           Units     \n", 79),
+	CHECK_EQ(strncmp(text,
+			 "Limit                     Soft Limit           Hard Limit           "
+			 "Units     \n",
+			 79),
 		 0);
-	snprintf(want, sizeof(want), "%-25s %-20s %-20s %-10s\n", "Max open files", "100", "200", "files");
+	snprintf(want, sizeof(want), "%-25s %-20s %-20s %-10s\n", "Max open files", "100", "200",
+		 "files");
 	CHECK(strstr(text, want));
 }
 
@@ -504,7 +509,8 @@ TEST(mounts_and_mountinfo)
 		int id, parent, at = 0;
 		unsigned major, minor;
 		char where[4096], what[4096];
-		CHECK_EQ(sscanf(line, "%d %d %u:%u %4095s %4095s %n", &id, &parent, &major, &minor, what, where, &at),
+		CHECK_EQ(sscanf(line, "%d %d %u:%u %4095s %4095s %n", &id, &parent, &major, &minor,
+				what, where, &at),
 			 6);
 		CHECK(strstr(line + at, " - "));
 		root |= strcmp(where, "/") == 0;
@@ -531,7 +537,8 @@ TEST(names_that_do_not_exist)
 	CHECK_ERR(open("/proc/01", O_RDONLY), ENOENT);
 	CHECK_ERR(open("/proc/999999999", O_RDONLY), ENOENT);
 	/* What comes first, the look or the right to write, does not matter. */
-	CHECK(open("/proc/self/new", O_RDWR | O_CREAT, 0600) < 0 && (errno == ENOENT || errno == EACCES));
+	CHECK(open("/proc/self/new", O_RDWR | O_CREAT, 0600) < 0 &&
+	      (errno == ENOENT || errno == EACCES));
 	CHECK(mkdir("/proc/x", 0700) < 0 && (errno == ENOENT || errno == EACCES || errno == EPERM));
 	CHECK(unlink("/proc/self/stat") < 0 && (errno == EPERM || errno == EACCES));
 }
@@ -642,10 +649,11 @@ TEST(random_ids)
 TEST(numbers_in_sys)
 {
 	static const char *const names[] = {
-		"/proc/sys/kernel/pid_max",   "/proc/sys/kernel/threads-max", "/proc/sys/kernel/cap_last_cap",
-		"/proc/sys/vm/max_map_count", "/proc/sys/vm/overcommit_memory", "/proc/sys/fs/file-max",
-		"/proc/sys/fs/nr_open",	      "/proc/sys/fs/pipe-max-size",   "/proc/sys/net/core/somaxconn",
-		"/proc/sys/fs/inotify/max_user_watches",
+		"/proc/sys/kernel/pid_max",       "/proc/sys/kernel/threads-max",
+		"/proc/sys/kernel/cap_last_cap",  "/proc/sys/vm/max_map_count",
+		"/proc/sys/vm/overcommit_memory", "/proc/sys/fs/file-max",
+		"/proc/sys/fs/nr_open",           "/proc/sys/fs/pipe-max-size",
+		"/proc/sys/net/core/somaxconn",   "/proc/sys/fs/inotify/max_user_watches",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

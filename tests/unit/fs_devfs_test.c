@@ -38,8 +38,8 @@ static void nodes(void **state)
 		const char *name;
 		unsigned major_number, minor_number, mode;
 	} rows[] = {
-		{ "null", 1, 3, 0666 }, { "zero", 1, 5, 0666 },	   { "full", 1, 7, 0666 },
-		{ "random", 1, 8, 0666 }, { "urandom", 1, 9, 0666 }, { "tty", 5, 0, 0666 },
+		{ "null", 1, 3, 0666 },    { "zero", 1, 5, 0666 },    { "full", 1, 7, 0666 },
+		{ "random", 1, 8, 0666 },  { "urandom", 1, 9, 0666 }, { "tty", 5, 0, 0666 },
 		{ "console", 5, 1, 0600 },
 	};
 	struct fs_stat st;
@@ -50,9 +50,10 @@ static void nodes(void **state)
 		assert_int_equal(st.mode, S_IFCHR | rows[i].mode);
 		assert_int_equal(st.rdev, makedev(rows[i].major_number, rows[i].minor_number));
 	}
-	assert_string_equal(rig_names(&rig, "."),
-			    "console fd full mqueue null ptmx pts random shm stderr stdin stdout tty "
-			    "urandom zero");
+	assert_string_equal(
+		rig_names(&rig, "."),
+		"console fd full mqueue null ptmx pts random shm stderr stdin stdout tty "
+		"urandom zero");
 	assert_int_equal(rig_stat(&rig, "shm", &st), 0);
 	assert_int_equal(st.mode, S_IFDIR | 01777);
 }
@@ -148,7 +149,8 @@ static void no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nodes), T(null_zero_full), T(random_bytes), T(own_nodes), T(no_console), T(no_memory),
+		T(nodes),     T(null_zero_full), T(random_bytes),
+		T(own_nodes), T(no_console),     T(no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,8 +210,8 @@ static void access_modes_hold_on_reopening(void **state)
 	close(p[1]);
 }
 
-/* The host's terminal is the slave of a real pty, whose master the test holds. It stays registered for the
- * life of the process, so memory is not counted here. */
+/* The host's terminal is the slave of a real pty, whose master the test holds. It stays registered
+ * for the life of the process, so memory is not counted here. */
 static void host_terminal(void **state)
 {
 	struct file *f;

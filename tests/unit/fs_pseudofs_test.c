@@ -63,7 +63,9 @@ static const struct pseudo_row item_rows[] = {
 	{ .name = "key", .mode = S_IFREG | 0444, .show = show_key },
 	{},
 };
-static const struct pseudo_row item_row = { .name = "", .mode = S_IFDIR | 0555, .children = item_rows };
+static const struct pseudo_row item_row = { .name = "",
+					    .mode = S_IFDIR | 0555,
+					    .children = item_rows };
 
 static int items_lookup(const struct pseudo_ref *dir, const char *name, struct pseudo_ref *out)
 {
@@ -113,7 +115,9 @@ static const struct pseudo_row root_row = {
 	.children = root_rows,
 	.dir = &items,
 };
-static const struct pseudo_tree tree = { .fs_name = "test", .magic = 0x1234, .root = &root_row, .valid = valid };
+static const struct pseudo_tree tree = {
+	.fs_name = "test", .magic = 0x1234, .root = &root_row, .valid = valid
+};
 
 static int setup(void **state)
 {
@@ -252,8 +256,9 @@ static void no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(names),    T(items_that_come_and_go), T(reading_again), T(writing), T(raw_positions),
-		T(attributes), T(no_memory),
+		T(names),     T(items_that_come_and_go), T(reading_again),
+		T(writing),   T(raw_positions),          T(attributes),
+		T(no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Pseudo-terminals: numbers, locks, the devpts directory, hang-up, packet mode, allocation failures. */
+/* Pseudo-terminals: numbers, locks, the devpts directory, hang-up, packet mode, allocation
+ * failures. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -216,16 +217,9 @@ static void no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(numbers_and_names),
-		T(locked_at_first),
-		T(master_closes),
-		T(slave_closes),
-		T(packet_mode),
-		T(exclusive_use),
-		T(controlling_by_open),
-		T(blocking_read),
-		T(timed_read),
-		T(no_memory),
+		T(numbers_and_names), T(locked_at_first), T(master_closes),       T(slave_closes),
+		T(packet_mode),       T(exclusive_use),   T(controlling_by_open), T(blocking_read),
+		T(timed_read),        T(no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

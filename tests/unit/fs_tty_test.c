@@ -1,4 +1,5 @@
-/* The line discipline and job control, through a pty. The expected bytes are those of Linux' N_TTY. */
+/* The line discipline and job control, through a pty. The expected bytes are those of Linux' N_TTY.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

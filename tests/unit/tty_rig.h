@@ -7,9 +7,9 @@
 /* Who calls, and what the hooks heard. */
 struct tty_world {
 	struct fs_rig rig;
-	int sid, pgrp;           /* of the caller */
+	int sid, pgrp; /* of the caller */
 	bool leader, ignores, orphaned;
-	void *ctty;              /* of session sid */
+	void *ctty; /* of session sid */
 	int sig[16], sig_pgrp[16], sig_count;
 	int hangups;
 };
