@@ -12,6 +12,7 @@
 #include "platform/base/log.h"
 #include "sentry/pidfd.h"
 #include "sentry/plat.h"
+#include "sentry/ptrace_guest.h"
 #include "sentry/task_priv.h"
 
 #define NAMESPACE_FLAGS                                                                            \
@@ -190,6 +191,7 @@ static int publish(struct task *t, struct task *n, const struct clone_request *a
 	g->thread_count++;
 	if (a->flags & CLONE_VFORK)
 		n->vfork_active = true;
+	ptrace_clone_locked(t, n, a->flags, a->exit_signal);
 out_unlock:
 	mutex_unlock(&t->sighand->mu);
 	mutex_unlock(&tasks_mu);
@@ -272,6 +274,7 @@ static int store_ids(struct task *t, struct task *n, const struct clone_request 
 static void retract(struct task *n)
 {
 	mutex_lock(&tasks_mu);
+	ptrace_exit_locked(n, 0);
 	n->group->thread_count--;
 	task_release_locked(n);
 	mutex_unlock(&tasks_mu);
@@ -315,8 +318,11 @@ long task_clone(struct task *t, const struct clone_request *a)
 		return err;
 	}
 	long tid = n->tid;
-	if (a->flags & CLONE_VFORK)
+	ptrace_report_clone(t, a->flags, a->exit_signal, (int)tid);
+	if (a->flags & CLONE_VFORK) {
 		vfork_wait(n);
+		ptrace_report_vfork_done(t, (int)tid);
+	}
 	task_put(n);
 	return tid;
 }

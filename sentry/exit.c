@@ -343,7 +343,7 @@ static void leave_tree(struct task *t, int status)
 	struct list dead = LIST_INIT(dead);
 
 	mutex_lock(&tasks_mu);
-	ptrace_exit_locked(t, &dead);
+	ptrace_exit_locked(t, status);
 	bool last = end_thread_locked(t, status, &dead);
 	forget_children_locked(t, last, &dead);
 	if (last)
@@ -372,6 +372,7 @@ static bool begin_exit(struct task *t)
 
 void task_exit(struct task *t, int status)
 {
+	ptrace_report_exit(t, status);
 	bool last = begin_exit(t);
 
 	if (last) {
@@ -390,6 +391,7 @@ void task_exit(struct task *t, int status)
 
 void task_exit_group(struct task *t, int status)
 {
+	ptrace_report_exit(t, status);
 	group_begin_exit(t->group, status);
 	mutex_lock(&t->sighand->mu);
 	status = t->group->exit_code; /* another thread may have been first */

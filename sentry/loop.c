@@ -10,21 +10,26 @@
 
 #include "sentry/dispatch.h"
 #include "sentry/plat.h"
+#include "sentry/ptrace_guest.h"
 #include "sentry/task.h"
 
 static void serve_syscall(struct task *t, const struct plat_event *ev)
 {
 	const struct regs *r = &t->regs;
-	const uint64_t args[6] = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 };
-	/* Number and arguments of the i386 ABI (int 0x80) are never looked at beyond the number. */
-	uint64_t nr = r->orig_rax;
 
-	t->syscall_nr = nr;
+	/* Number and arguments of the i386 ABI (int 0x80) are never looked at beyond the number. */
+	t->syscall_nr = r->orig_rax;
 	t->regs_replaced = false;
-	long ret = syscall_dispatch(t, ev->arch, nr, args);
-	if (!t->regs_replaced)
-		t->regs.rax = (uint64_t)ret;
-	arena_reset(&t->scratch);
+	/* A tracer may change both. */
+	if (!atomic_load(&t->ptraced) || ptrace_syscall_enter(t)) {
+		const uint64_t args[6] = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 };
+		long ret = syscall_dispatch(t, ev->arch, t->syscall_nr, args);
+		if (!t->regs_replaced)
+			t->regs.rax = (uint64_t)ret;
+		arena_reset(&t->scratch);
+	}
+	if (atomic_load(&t->ptraced))
+		ptrace_syscall_exit(t);
 }
 
 static bool result_is_restart(struct task *t)

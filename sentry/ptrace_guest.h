@@ -1,22 +1,51 @@
-/* Guest ptrace(2): the stops of a traced task and the tracer's requests. */
+/*
+ * Guest ptrace(2): the stops of a traced task (called by the task itself), the tracer's side of wait(2), and what clone,
+ * exec and exit must tell. The requests are in ptrace_request.c.
+ */
 #pragma once
 
 #include "sentry/guest.h"
 
-struct task;
-
-/* t has dequeued sig: stops for the tracer, who may change or drop it. The signal to act on, 0 for none; *info is
- * updated. No lock held. */
-int ptrace_report_signal(struct task *t, int sig, struct k_siginfo *info);
-
 struct group;
 struct list;
+struct task;
 struct wait_result;
 
-/* t ends: its tracees go on untraced, its tracer is told. tasks_mu held; what is released is added to `dead`. */
-void ptrace_exit_locked(struct task *t, struct list *dead);
-/* Must the parent's wait not see the zombie yet, because a tracer has to see it first? tasks_mu held. */
-bool ptrace_delays_zombie_locked(struct group *g);
-/* The tracer's side of wait(2): 1 with a result, 0 nothing yet, -ECHILD no tracee matches. tasks_mu held. */
-int ptrace_wait_locked(struct task *t, int idtype, int id, int options, struct wait_result *out,
-		       struct list *dead);
+/* ---- stops, on the traced task's own thread, no lock held ---- */
+
+/* t has dequeued sig: stops for the tracer, who may change or drop it. The signal to act on, 0 for none; *info is
+ * updated. */
+int ptrace_report_signal(struct task *t, int sig, struct k_siginfo *info);
+/* Before and after a system call of a traced task. False: the call is not to be made, rax stays. The tracer may have
+ * changed t->syscall_nr and the registers. */
+bool ptrace_syscall_enter(struct task *t);
+void ptrace_syscall_exit(struct task *t);
+/* PTRACE_EVENT_EXIT. */
+void ptrace_report_exit(struct task *t, int status);
+/* A new program runs: remembered here, reported by ptrace_syscall_exit when the registers are the new ones. */
+void ptrace_note_exec(struct task *t);
+/* trap_wanted is set: PTRACE_INTERRUPT, or the first stop of a seized child. */
+void ptrace_trap(struct task *t);
+/* t has parked in a group stop. Returns when the tracer lets it run, or at once without tracer. */
+void ptrace_group_stop(struct task *t);
+
+/* ---- clone ---- */
+
+/* n is about to become visible: traces it too when t's tracer asked for that. tasks_mu and t's sighand->mu held. */
+void ptrace_clone_locked(struct task *t, struct task *n, uint64_t flags, int exit_signal);
+/* The child runs: PTRACE_EVENT_FORK and kin; and the end of a vfork wait. */
+void ptrace_report_clone(struct task *t, uint64_t flags, int exit_signal, int tid);
+void ptrace_report_vfork_done(struct task *t, int tid);
+
+/* ---- the tree; tasks_mu held ---- */
+
+/* t ends with `status`: its tracees go on untraced, its tracer is told. */
+void ptrace_exit_locked(struct task *t, int status);
+/* Is g's leader traced by a thread of `by`? Then its stops are the tracer's to see, not the parent's. */
+bool ptrace_is_tracer_locked(struct group *by, struct group *g);
+/* The tracer's side of wait(2): 1 with a result, 0 nothing yet, -ECHILD no tracee matches. */
+int ptrace_wait_locked(struct task *t, int idtype, int id, int options, struct wait_result *out);
+
+/* ---- requests ---- */
+
+long ptrace_request(struct task *t, int64_t request, int pid, uint64_t addr, uint64_t data);

@@ -18,6 +18,7 @@
 #include "platform/base/alloc.h"
 #include "sentry/limits.h"
 #include "sentry/plat.h"
+#include "sentry/ptrace_guest.h"
 #include "sentry/task.h"
 #include "sentry/timers.h"
 
@@ -262,7 +263,7 @@ static bool can_take_locked(struct task *t, int sig)
 		return false;
 	if (sig == SIGKILL)
 		return true;
-	return !(t->blocked & SIG_BIT(sig)) && !t->stop_parked && !t->trap_stopped;
+	return !(t->blocked & SIG_BIT(sig)) && (!t->stop_parked || t->tracer) && !t->trap_stopped;
 }
 
 static struct task *choose_locked(struct task *t, int sig, bool to_group)
@@ -695,4 +696,5 @@ void signal_on_exec(struct task *t)
 	mutex_unlock(&t->sighand->mu);
 	t->altstack = (struct k_stack){ .flags = SS_DISABLE };
 	posix_timers_delete_all(t->group);
+	ptrace_note_exec(t);
 }

@@ -78,6 +78,11 @@ static int next_handled(struct task *t, struct k_siginfo *info, struct k_sigacti
 		struct sighand *sh = t->sighand;
 		mutex_lock(&sh->mu);
 		exit_if_killed_locked(t);
+		if (t->trap_wanted && t->tracer) {
+			mutex_unlock(&sh->mu);
+			ptrace_trap(t);
+			continue;
+		}
 		if (t->group->stop_sig && !t->stop_parked) {
 			mutex_unlock(&sh->mu);
 			stop_park(t);

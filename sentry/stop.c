@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "sentry/ptrace_guest.h"
 #include "sentry/task.h"
 
 void (*stop_init_hook)(bool stopped);
@@ -42,7 +43,7 @@ bool stop_complete_locked(struct group *g)
 	list_for_each(pos, &g->threads)
 	{
 		struct task *t = list_entry(pos, struct task, group_link);
-		if (!t->exiting && !t->stop_parked)
+		if (!t->exiting && !t->stop_parked && !t->trap_stopped)
 			return false;
 	}
 	g->stopped = true;
@@ -95,13 +96,19 @@ void stop_park(struct task *t)
 		stop_notify_parent_locked(g, CLD_STOPPED);
 	mutex_unlock(&tasks_mu);
 
+	if (atomic_load(&t->ptraced)) {
+		/* The tracer decides when it runs on, whatever the group does; stop_parked stays set. */
+		ptrace_group_stop(t);
+		return;
+	}
 	mutex_lock(&sh->mu);
-	while (t->stop_parked && !t->kill_pending) {
+	while (t->stop_parked && !t->kill_pending && !t->trap_wanted) {
 		/* Other signals stay pending until the group continues. */
 		if (waitq_wait(&g->cont_wait, &sh->mu, 0, DEADLINE_NEVER) != 0)
 			sleeper_clear_interrupt(&t->sleeper);
 	}
-	t->stop_parked = false;
+	/* A tracer came: the stop becomes one for the tracer, without another report of the group's. */
+	t->stop_parked = t->stop_parked && t->trap_wanted && !t->kill_pending;
 	t->state = TASK_RUNNING;
 	signal_recalc_locked(t);
 	mutex_unlock(&sh->mu);

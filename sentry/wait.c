@@ -75,7 +75,7 @@ static bool report_locked(struct task *t, struct group *c, int options, struct w
 	bool keep = options & WNOWAIT;
 
 	if (c->zombie) {
-		if (!(options & WEXITED) || ptrace_delays_zombie_locked(c))
+		if (!(options & WEXITED))
 			return false;
 		fill_locked(c, c->exit_code, exit_status_code(c->exit_code), out);
 		if (!keep) {
@@ -84,6 +84,9 @@ static bool report_locked(struct task *t, struct group *c, int options, struct w
 		}
 		return true;
 	}
+	/* Stops of a tracee are reported as such (ptrace_wait_locked). */
+	if (ptrace_is_tracer_locked(t->group, c))
+		return false;
 	if (c->stop_report && (options & WSTOPPED)) {
 		fill_locked(c, c->stop_report, CLD_STOPPED, out);
 		if (!keep)
@@ -114,10 +117,8 @@ static int scan_locked(struct task *t, int idtype, int id, int options, struct w
 		if (report_locked(t, c, options, out, dead))
 			return 1;
 	}
-	int traced = ptrace_wait_locked(t, idtype, id, options, out, dead);
-	if (traced != -ECHILD)
-		return traced;
-	return any ? 0 : -ECHILD;
+	int traced = ptrace_wait_locked(t, idtype, id, options, out);
+	return traced == -ECHILD && any ? 0 : traced;
 }
 
 int task_wait(struct task *t, int idtype, int id, int options, struct wait_result *out)

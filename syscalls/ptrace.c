@@ -1,11 +1,8 @@
-/* ptrace(2): the requests are sentry/ptrace_guest.c's. */
-#include <errno.h>
-
-#include "sentry/task.h"
+/* ptrace(2): the requests are sentry/ptrace_request.c's. */
+#include "sentry/ptrace_guest.h"
 #include "syscalls/handlers.h"
 
-long sys_ptrace(struct task *t UNUSED, int64_t request UNUSED, int pid UNUSED, uint64_t addr UNUSED,
-		uint64_t data UNUSED)
+long sys_ptrace(struct task *t, int64_t request, int pid, uint64_t addr, uint64_t data)
 {
-	return -EPERM;
+	return ptrace_request(t, request, pid, addr, data);
 }
