@@ -129,7 +129,8 @@ struct platform_ops {
 	 * REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET with or without PRIVATE and
 	 * CLOCK_REALTIME. args are the six words of the call, except that for waits args[3] is ignored and
 	 * `timeout` (NULL: for ever; struct as for that op: relative for WAIT, else absolute) is used.
-	 * -EINTR when interrupt() was called before or meanwhile (sticky until run() returns). */
+	 * -EINTR when interrupt() was called before or meanwhile (sticky until run() gives
+	 * PLAT_INTERRUPT); waits only. */
 	long (*futex)(struct plat_ctx *ctx, const uint64_t args[6], const struct timespec *timeout);
 
 	/* Loads *regs, runs the guest until something happens, stores the registers back. Registers are

@@ -361,7 +361,10 @@ static void pt_run(struct plat_ctx *ctx, struct regs *regs, struct plat_event *e
 			ev->kind = PLAT_DEAD;
 		}
 	}
-	atomic_store(&ctx->kicked, false);
+	/* Another event may have been there first; then a futex() or the next run() has to see it.
+	 */
+	if (ev->kind == PLAT_INTERRUPT)
+		atomic_store(&ctx->kicked, false);
 }
 
 static long get_fp(struct request *rq)

@@ -109,8 +109,8 @@ static void answer(const struct seccomp_notif *rq)
 		goto out;
 	struct order *o = find_order(rq);
 	if (!o) {
-		/* It waits for us, so the number is still its own. (0 would be us; it cannot be, as no stub
-		 * leaves our pid namespace.) */
+		/* It waits for us, so the number is still its own. (0 would be us; it cannot be, as
+		 * no stub leaves our pid namespace.) */
 		if (rq->pid > 0)
 			kill((pid_t)rq->pid, SIGKILL);
 		response->flags = 0;

@@ -335,7 +335,6 @@ static void sec_run(struct plat_ctx *ctx, struct regs *regs, struct plat_event *
 	seccomp_load_regs(ctx, regs);
 	int err = ctx_ring(ctx);
 	atomic_store(&ctx->running, false);
-	atomic_store(&ctx->kicked, false);
 	if (err)
 		return;
 	if (!seccomp_collect(ctx, regs, ev)) {
@@ -343,6 +342,10 @@ static void sec_run(struct plat_ctx *ctx, struct regs *regs, struct plat_event *
 		as_kill(ctx->as);
 		*ev = (struct plat_event){ .kind = PLAT_DEAD };
 	}
+	/* Another event may have been there first; the interrupt then still has to end a futex() or
+	 * be seen by the next run(), or a signal sent at this moment would be lost on a sleeper. */
+	if (ev->kind == PLAT_INTERRUPT)
+		atomic_store(&ctx->kicked, false);
 }
 
 static int sec_fp_get(struct plat_ctx *ctx, void *buf)
