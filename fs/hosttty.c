@@ -47,7 +47,7 @@ bool hosttty_is_terminal(int host_fd)
 /* As hostfd's transfer: watched only once somebody has to wait. The lock is dropped for that, since
  * the set of watched streams ranks outside. */
 static ssize_t transfer(struct tty *t, struct hoststream *s, struct iov_iter *it, bool nonblock,
-			bool whole)
+			bool whole) NO_LOCK_ANALYSIS
 {
 	ssize_t (*move)(struct hoststream *, struct iov_iter *, bool) =
 		whole ? hoststream_write : hoststream_read;

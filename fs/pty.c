@@ -114,7 +114,7 @@ static struct read_wait read_wait_of(const struct tty *t, size_t count)
 }
 
 /* Waits until a read may return. 0: read now (perhaps nothing); -errno. */
-static int slave_wait_input(struct pty *p, size_t count, bool nonblock)
+static int slave_wait_input(struct pty *p, size_t count, bool nonblock) NO_LOCK_ANALYSIS
 {
 	struct tty *t = &p->tty;
 	deadline_t first = DEADLINE_NEVER;
@@ -176,7 +176,7 @@ static ssize_t slave_write_piece(struct pty *p, struct iov_iter *it)
 	return (ssize_t)done;
 }
 
-static ssize_t slave_write(struct tty *t, struct iov_iter *it, bool nonblock)
+static ssize_t slave_write(struct tty *t, struct iov_iter *it, bool nonblock) NO_LOCK_ANALYSIS
 {
 	struct pty *p = pty_of(t);
 	size_t done = 0;
