@@ -13,6 +13,7 @@
 #include "platform/base/alloc.h"
 #include "sentry/limits.h"
 #include "sentry/plat.h"
+#include "sentry/ptrace_guest.h"
 #include "sentry/task.h"
 #include "sentry/vma.h"
 
@@ -278,12 +279,23 @@ ssize_t mm_copy_out(struct mm *mm, uint64_t addr, const void *src, size_t n)
 
 ssize_t mm_force_in(struct mm *mm, void *dst, uint64_t addr, size_t n)
 {
-	return copy_in(mm, plat->force_in, dst, addr, n);
+	ssize_t done = copy_in(mm, plat->force_in, dst, addr, n);
+	size_t have = done > 0 ? (size_t)done : 0;
+
+	/* A platform may obey protections; a stopped tracee of the caller can lift them itself. */
+	if (have < n)
+		have += ptrace_force_in(mm, (char *)dst + have, addr + have, clamp(addr + have, n - have));
+	return have || n == 0 ? (ssize_t)have : -EFAULT;
 }
 
 ssize_t mm_force_out(struct mm *mm, uint64_t addr, const void *src, size_t n)
 {
-	return copy_out(mm, plat->force_out, addr, src, n);
+	ssize_t done = copy_out(mm, plat->force_out, addr, src, n);
+	size_t have = done > 0 ? (size_t)done : 0;
+
+	if (have < n)
+		have += ptrace_force_out(mm, addr + have, (const char *)src + have, clamp(addr + have, n - have));
+	return have || n == 0 ? (ssize_t)have : -EFAULT;
 }
 
 /* ---- faults and growing mappings --------------------------------------------------------------

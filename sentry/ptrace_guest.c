@@ -1,7 +1,7 @@
 /*
  * Guest ptrace(2), the tracee's side: see ptrace_guest.h. A stop is made by the traced thread itself: it publishes what
  * happened (trap), tells the tracer and sleeps on its group's cont_wait until the tracer resumes it, is gone, or SIGKILL
- * comes. While it sleeps the tracer works on its registers and memory (tr->busy holds it there).
+ * comes. While it sleeps the tracer works on its registers and memory (trap_busy holds it there).
  */
 #include "sentry/ptrace_guest.h"
 
@@ -44,7 +44,7 @@ static bool must_stay_locked(struct task *t)
 {
 	struct tracer *tr = t->tracer;
 
-	if (tr && tr->busy)
+	if (t->trap_busy > 0)
 		return true;
 	if (!t->trap_stopped || t->kill_pending)
 		return false;
@@ -336,6 +336,23 @@ void tracer_detach_locked(struct tracer *tr, int sig)
 		mutex_unlock(&o->sighand->mu);
 	}
 	mem_free(tr);
+}
+
+struct task *tracee_in_mm_locked(struct task *t, struct mm *mm)
+{
+	list_for_each(pos, &relations)
+	{
+		struct tracer *tr = list_entry(pos, struct tracer, link);
+		struct task *o = tr->tracee;
+		if (!o || tr->tracer->group != t->group)
+			continue;
+		mutex_lock(&o->mu);
+		bool match = o->mm == mm;
+		mutex_unlock(&o->mu);
+		if (match && o->trap_stopped)
+			return o;
+	}
+	return NULL;
 }
 
 static void kill_locked(struct task *t)

@@ -48,4 +48,11 @@ int ptrace_wait_locked(struct task *t, int idtype, int id, int options, struct w
 
 /* ---- requests ---- */
 
+struct mm;
+
+/* Copies that lift page protections for the moment, through a stopped tracee of the caller in mm: bytes done, 0 when
+ * there is no such tracee. No lock held. */
+size_t ptrace_force_in(struct mm *mm, void *dst, uint64_t addr, size_t n);
+size_t ptrace_force_out(struct mm *mm, uint64_t addr, const void *src, size_t n);
+
 long ptrace_request(struct task *t, int64_t request, int pid, uint64_t addr, uint64_t data);

@@ -16,7 +16,6 @@ struct tracer {
 	uint32_t uid;          /* [tasks_mu] of an ended tracee */
 	int exit_status;       /* [tasks_mu] of an ended tracee */
 	bool seized;           /* [I] */
-	bool busy;             /* [m] the tracer is in a request: the tracee may not leave its stop */
 	bool reported;         /* [m] wait has told this stop */
 	bool listening;        /* [m] PTRACE_LISTEN */
 	bool forced_tf;        /* [m] TF in the tracee's flags is ours */
@@ -32,5 +31,7 @@ struct tracer {
 
 /* Makes t the tracer of target. tasks_mu and target's sighand->mu held; tr is new (taken). */
 void tracer_attach_locked(struct tracer *tr, struct task *t, struct task *target);
+/* A tracee of t's process that uses mm, borrowed, or NULL. tasks_mu held. */
+struct task *tracee_in_mm_locked(struct task *t, struct mm *mm);
 /* Ends the relation; a stopped tracee goes on with sig. tasks_mu held, no sighand lock. */
 void tracer_detach_locked(struct tracer *tr, int sig);

@@ -8,9 +8,11 @@
 #include <linux/ptrace.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include "platform/base/alloc.h"
+#include "platform/base/log.h"
 #include "sentry/plat.h"
 #include "sentry/ptrace_guest.h"
 #include "sentry/ptrace_priv.h"
@@ -108,25 +110,31 @@ static int trace_me(struct task *t)
 
 /* ---- a request's frame ----------------------------------------------------------------------- */
 
-/* The tracee `pid` of t, held in its stop, referenced. -ESRCH when it is not ours or runs. need_stop false: it may
- * run, and is not held. */
-static int begin_request(struct task *t, int pid, bool need_stop, struct task **out)
+/* Holds o in its stop. -ESRCH when it is not stopped; one that listens counts as running. tasks_mu held. */
+static int hold_locked(struct task *o)
 {
 	int err = -ESRCH;
-	struct task *o;
 
-	mutex_lock(&tasks_mu);
-	o = task_find_locked(pid);
-	if (o && o->tracer && o->tracer->tracer == t) {
-		mutex_lock(&o->sighand->mu);
-		/* A listening tracee counts as running. */
-		if (!need_stop || (o->trap_stopped && !o->tracer->listening && !o->kill_pending)) {
-			o->tracer->busy = need_stop;
-			*out = task_get(o);
-			err = 0;
-		}
-		mutex_unlock(&o->sighand->mu);
+	mutex_lock(&o->sighand->mu);
+	if (o->tracer && o->trap_stopped && !o->tracer->listening && !o->kill_pending) {
+		o->trap_busy++;
+		err = 0;
 	}
+	mutex_unlock(&o->sighand->mu);
+	return err;
+}
+
+/* The tracee `pid` of t, referenced and held in its stop unless need_stop is false. -ESRCH when it is not ours or
+ * runs. */
+static int begin_request(struct task *t, int pid, bool need_stop, struct task **out)
+{
+	mutex_lock(&tasks_mu);
+	struct task *o = task_find_locked(pid);
+	int err = o && o->tracer && o->tracer->tracer == t ? 0 : -ESRCH;
+	if (!err && need_stop)
+		err = hold_locked(o);
+	if (!err)
+		*out = task_get(o);
 	mutex_unlock(&tasks_mu);
 	return err;
 }
@@ -134,11 +142,70 @@ static int begin_request(struct task *t, int pid, bool need_stop, struct task **
 static void end_request(struct task *o)
 {
 	mutex_lock(&o->sighand->mu);
-	if (o->tracer)
-		o->tracer->busy = false;
+	o->trap_busy--;
 	waitq_wake_all(&o->group->cont_wait, 0);
 	mutex_unlock(&o->sighand->mu);
 	task_put(o);
+}
+
+/* ---- copies past protections ------------------------------------------------------------------ */
+
+/* One piece inside a page. The protection is lifted and put back by the stopped tracee, with the list of mappings
+ * locked. Shared mappings that may not be written are left alone, as the kernel does (FOLL_FORCE). */
+static bool force_piece(struct task *o, uint64_t addr, void *buf, size_t n, bool write)
+{
+	struct mm *mm = o->mm;
+	int need = write ? PROT_WRITE : PROT_READ;
+	uint64_t page = page_down(addr);
+	bool done = false;
+
+	mutex_lock(&mm->mu);
+	struct vma *v = vma_find_locked(mm, addr);
+	if (v && v->start <= addr && !(write && (v->flags & VMA_SHARED) && !(v->prot & PROT_WRITE)) &&
+	    plat->protect(o->ctx, page, PAGE_SIZE, v->prot | need) == 0) {
+		ssize_t r = write ? plat->copy_out(mm->as, addr, buf, n) : plat->copy_in(mm->as, buf, addr, n);
+		done = r == (ssize_t)n;
+		if (plat->protect(o->ctx, page, PAGE_SIZE, v->prot) != 0)
+			log_debug("page %#llx of %d keeps a lifted protection", (unsigned long long)page, o->tid);
+	}
+	mutex_unlock(&mm->mu);
+	return done;
+}
+
+static size_t force_copy(struct mm *mm, uint64_t addr, char *buf, size_t n, bool write)
+{
+	struct task *t = current_task();
+	size_t done = 0;
+
+	if (!t || n == 0)
+		return 0;
+	mutex_lock(&tasks_mu);
+	struct task *o = tracee_in_mm_locked(t, mm);
+	if (o && hold_locked(o) == 0)
+		task_get(o);
+	else
+		o = NULL;
+	mutex_unlock(&tasks_mu);
+	if (!o)
+		return 0;
+	while (o->mm == mm && done < n) {
+		size_t part = MIN(n - done, PAGE_SIZE - (addr + done) % PAGE_SIZE);
+		if (!force_piece(o, addr + done, buf + done, part, write))
+			break;
+		done += part;
+	}
+	end_request(o);
+	return done;
+}
+
+size_t ptrace_force_in(struct mm *mm, void *dst, uint64_t addr, size_t n)
+{
+	return force_copy(mm, addr, dst, n, false);
+}
+
+size_t ptrace_force_out(struct mm *mm, uint64_t addr, const void *src, size_t n)
+{
+	return force_copy(mm, addr, (char *)(uintptr_t)src, n, true);
 }
 
 /* ---- registers ------------------------------------------------------------------------------- */
@@ -472,7 +539,7 @@ static long detach(struct task *t, int pid, uint64_t sig)
 	mutex_lock(&tasks_mu);
 	tracer_detach_locked(o->tracer, (int)sig);
 	mutex_unlock(&tasks_mu);
-	task_put(o);
+	end_request(o);
 	return 0;
 }
 

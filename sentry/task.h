@@ -127,6 +127,7 @@ struct task {
 	atomic_bool ptraced;        /* has a tracer: hint for the loop */
 	bool trap_wanted;           /* [sighand->mu] guest ptrace: must stop for its tracer */
 	bool trap_stopped;          /* [sighand->mu] guest ptrace: is stopped for its tracer */
+	int trap_busy;              /* [sighand->mu] guest ptrace: requests in progress, which keep it in its stop */
 	int trap_sig;               /* [sighand->mu] guest ptrace: the signal that the tracer lets through */
 	struct k_siginfo *trap_info; /* [sighand->mu] guest ptrace: info of the stop, on the stopped thread's stack */
 	atomic_int host_tid;        /* of the sentry thread, for its CPU clock; 0 not known yet */
