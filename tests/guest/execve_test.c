@@ -401,6 +401,49 @@ TEST(capabilities_of_an_ordinary_user_and_root)
 	clean();
 }
 
+/* Damaged headers: the call fails, or the child dies; the kernel lives on. */
+TEST(damaged_programs)
+{
+	char *path = make("damaged", "", 0755);
+	char *argv[] = { "damaged", "--child", "count", NULL };
+	static unsigned char whole[8 << 20], bad[1024];
+	int in = open(self, O_RDONLY), errors = 0, deaths = 0, runs = 0;
+	ssize_t size = read(in, whole, sizeof(whole));
+	CHECK(size > (ssize_t)sizeof(bad));
+	close(in);
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	CHECK_EQ(write(fd, whole, (size_t)size), size);
+	srand(7);
+	for (int i = 0; i < 150; i++) {
+		memcpy(bad, whole, sizeof(bad));
+		for (int n = 1 + rand() % 4; n > 0; n--) {
+			int at = 16 + rand() % (i % 2 ? 48 : 300);
+			bad[at] = (unsigned char)(rand() % 3 ? rand() : 0xff);
+		}
+		fd = open(path, O_WRONLY);
+		CHECK_EQ(pwrite(fd, bad, sizeof(bad), 0), (long)sizeof(bad));
+		close(fd);
+		pid_t pid = fork();
+		if (pid == 0) {
+			alarm(2);
+			close(1);
+			close(2);
+			execve(path, argv, environ);
+			_exit(111);
+		}
+		int status;
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		if (WIFSIGNALED(status))
+			deaths++;
+		else if (WEXITSTATUS(status) == 111)
+			errors++;
+		else
+			runs++;
+	}
+	CHECK(errors > 0 && errors + deaths + runs == 150);
+	clean();
+}
+
 /* ---- the other side ------------------------------------------------------------------------- */
 
 static void print_list(char **v)
