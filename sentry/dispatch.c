@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/audit.h>
+#include <sys/syscall.h>
 
 #include "platform/base/log.h"
 #include "sentry/restart.h"
@@ -44,6 +45,9 @@ long syscall_dispatch(struct task *t, uint32_t arch, uint64_t nr, const uint64_t
 
 	if (traced)
 		trace_enter(&line, t, e, args);
+	/* These two do not come back to have their result printed. */
+	if (traced && arch == AUDIT_ARCH_X86_64 && (nr == SYS_exit || nr == SYS_exit_group))
+		trace_unfinished(&line, t);
 	long ret = call_entry(t, e, nr, args);
 	BUG_ON(!result_is_sound(ret));
 	if (traced)

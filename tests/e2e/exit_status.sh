@@ -18,8 +18,6 @@ echo 'not a program' >plain && chmod 644 plain
 status "not executable" 126 pf -- ./plain
 status "a directory" 126 pf -- /usr
 chmod 755 plain
-printf '\177ELF garbage' >broken && chmod 755 broken
-status "broken ELF" 126 pf -- ./broken
 status "unknown option" 125 pf --no-such-option -- true
 status "no command" 125 pf
 status "first process ends, others are killed" 3 pf -- sh -c 'sleep 100 & exit 3'

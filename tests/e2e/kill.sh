@@ -27,7 +27,7 @@ start 'trap "exit 7" TERM; echo ready; while :; do sleep 0.1; done'
 kill -TERM $pid
 wait $pid
 is "the command's handler runs" $? 7
-start 'trap "echo usr1; exit 8" USR1; echo ready; while :; do sleep 0.1; done'
+start 'trap "exit 8" USR1; echo ready; while :; do sleep 0.1; done'
 kill -USR1 $pid
 wait $pid
 is "SIGUSR1 too" $? 8

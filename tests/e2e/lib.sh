@@ -15,7 +15,7 @@ flunk() { # NAME [WHY...]
 	number=$((number + 1)) failures=$((failures + 1))
 	local name=$1
 	shift
-	[ $# = 0 ] || printf '%s\n' "$@" | sed 's/^/# /'
+	[ $# = 0 ] || printf '%s\n' "$@" | head -n 25 | cut -c1-300 | sed 's/^/# /'
 	echo "not ok $number - $name"
 }
 skip() { number=$((number + 1)); echo "ok $number - $1 # SKIP $2"; }
