@@ -426,8 +426,10 @@ static bool report_stop_locked(struct tracer *tr, int options, struct wait_resul
 
 	mutex_lock(&o->sighand->mu);
 	bool ready = o->trap_stopped && !tr->reported && !tr->listening;
-	if (ready && !(options & WNOWAIT))
+	if (ready && !(options & WNOWAIT)) {
 		tr->reported = true;
+		o->trap_sig = 0; /* if the tracer goes away now, the signal goes with it */
+	}
 	int code = tr->code;
 	mutex_unlock(&o->sighand->mu);
 	if (ready)
