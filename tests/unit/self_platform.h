@@ -6,8 +6,8 @@
 
 #include "platform/platform.h"
 
-#define SELF_MIN 0x100000000000ull
-#define SELF_MAX 0x100100000000ull /* 4 GiB */
+#define SELF_MIN 0x200000000000ull
+#define SELF_MAX 0x200100000000ull /* 4 GiB */
 
 extern const struct platform_ops self_platform;
 
