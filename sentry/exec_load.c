@@ -66,7 +66,7 @@ int exec_open(struct task *t, const struct path *dir, const char *path, unsigned
 	path_put(p);
 	if (err)
 		return err;
-	err = inode_deny_write((*out)->inode);
+	err = inode_deny_write(file_inode(*out));
 	if (err) {
 		file_put(*out);
 		*out = NULL;
@@ -80,7 +80,7 @@ int exec_open_nameless(struct task *t, struct file *f, struct file **out)
 		return -EACCES;
 	int err = inode_permission(f->inode, t->cred, MAY_EXEC);
 	if (!err)
-		err = inode_deny_write(f->inode);
+		err = inode_deny_write(file_inode(f));
 	if (!err)
 		*out = file_get(f);
 	return err;
@@ -90,7 +90,7 @@ void exec_close(struct file *f)
 {
 	if (!f)
 		return;
-	inode_allow_write(f->inode);
+	inode_allow_write(file_inode(f));
 	file_put(f);
 }
 
@@ -335,7 +335,7 @@ int exec_map(struct exec *x)
 	x->entry = x->interp.file ? x->interp.header.entry + x->interp.bias
 				  : x->main.header.entry + x->main.bias;
 	x->mm->exe = file_get(x->main.file);
-	err = inode_deny_write(x->mm->exe->inode);
+	err = inode_deny_write(file_inode(x->mm->exe));
 	BUG_ON(err != 0); /* main.file holds one already */
 	return 0;
 }

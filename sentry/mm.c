@@ -107,7 +107,7 @@ static void copy_fields(struct mm *n, const struct mm *old)
 	n->membarrier_state = old->membarrier_state;
 	if (old->exe) {
 		n->exe = file_get(old->exe);
-		BUG_ON(inode_deny_write(n->exe->inode) != 0); /* ours is denied already */
+		BUG_ON(inode_deny_write(file_inode(n->exe)) != 0); /* ours is denied already */
 	}
 }
 
@@ -221,7 +221,7 @@ void mm_unuse(struct mm *mm)
 		if (as)
 			plat->as_free(as);
 		if (exe)
-			inode_allow_write(exe->inode);
+			inode_allow_write(file_inode(exe));
 		file_put(exe);
 		vma_free_dead(dead);
 	}
