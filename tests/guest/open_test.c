@@ -202,6 +202,44 @@ TEST(open_permissions)
 	CHECK_ERR(open("closed/none", O_RDONLY), EACCES);
 }
 
+TEST(open_of_running_programs)
+{
+	char buf[65536];
+	fresh_dir();
+	int in = open("/proc/self/exe", O_RDONLY), out = open("copy", O_CREAT | O_WRONLY, 0755);
+	ssize_t n;
+	while ((n = read(in, buf, sizeof(buf))) > 0)
+		CHECK_EQ(write(out, buf, (size_t)n), n);
+	CHECK_ERR(execl("copy", "copy", NULL), ETXTBSY);
+	CHECK_OK(close(out));
+	int up[2], down[2];
+	char c;
+	CHECK_OK(pipe(up));
+	CHECK_OK(pipe(down));
+	if (fork() == 0) {
+		/* Runs the test that waits; its standard streams are our pipes. */
+		dup2(down[0], 0);
+		dup2(up[1], 1);
+		setenv("T_WAIT", "1", 1);
+		execl("copy", "copy", "-n", "waits_when_told", NULL);
+		_exit(1);
+	}
+	CHECK_EQ(read(up[0], &c, 1), 1);
+	CHECK_ERR(open("copy", O_WRONLY), ETXTBSY);
+	CHECK_ERR(open("copy", O_RDWR | O_TRUNC), ETXTBSY);
+	CHECK_ERR(truncate("copy", 0), ETXTBSY);
+	CHECK_OK(open("copy", O_RDONLY));
+	CHECK_OK(unlink("copy"));
+	CHECK_EQ(write(down[1], "x", 1), 1);
+}
+
+TEST(waits_when_told)
+{
+	char c = '.';
+	if (getenv("T_WAIT"))
+		_exit(write(1, &c, 1) == 1 && read(0, &c, 1) == 1 ? 0 : 1);
+}
+
 static int openat2_(int dir, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve)
 {
 	struct open_how how = { .flags = flags, .mode = mode, .resolve = resolve };
