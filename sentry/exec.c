@@ -15,6 +15,7 @@
 #include "sentry/exit.h"
 #include "sentry/limits.h"
 #include "sentry/plat.h"
+#include "sentry/ptrace_guest.h"
 #include "sentry/stack.h"
 
 #define REWRITES_MAX 5          /* "#!" files in a row */
@@ -388,6 +389,7 @@ static void commit(struct exec *x)
 	fd_close_on_exec(t->files);
 	signal_on_exec(t);
 	set_regs(x);
+	ptrace_note_exec(t);
 }
 
 static int check_size(struct exec *x)

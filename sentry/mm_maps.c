@@ -31,8 +31,8 @@ static int snapshot_take(struct mm *mm, struct snapshot *s)
 	*s = (struct snapshot){ .own = t && t->mm == mm };
 	mutex_lock(&mm->mu);
 	room = mm->vma_count;
-	s->vmas = room ? mem_calloc(room, sizeof(*s->vmas)) : NULL;
-	if (room && !s->vmas) {
+	s->vmas = mem_calloc(room + 1, sizeof(*s->vmas));
+	if (!s->vmas) {
 		mutex_unlock(&mm->mu);
 		return -ENOMEM;
 	}
