@@ -15,7 +15,6 @@
 #include "sentry/exit.h"
 #include "sentry/limits.h"
 #include "sentry/plat.h"
-#include "sentry/ptrace_guest.h"
 #include "sentry/stack.h"
 
 #define REWRITES_MAX 5          /* "#!" files in a row */
@@ -389,7 +388,6 @@ static void commit(struct exec *x)
 	fd_close_on_exec(t->files);
 	signal_on_exec(t);
 	set_regs(x);
-	ptrace_note_exec(t);
 }
 
 static int check_size(struct exec *x)
