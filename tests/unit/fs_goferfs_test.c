@@ -24,11 +24,11 @@
 static struct fs_rig r;
 static struct gofer_client *client;
 static pid_t gofer_pid;
-static char top[64];
+static char top[150];
 
 static void host_put(const char *name, const char *text)
 {
-	char path[200];
+	char path[400];
 	snprintf(path, sizeof(path), "%s/%s", top, name);
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
@@ -39,7 +39,7 @@ static void host_put(const char *name, const char *text)
 static const char *host_text(const char *name)
 {
 	static char buf[200];
-	char path[200];
+	char path[400];
 	snprintf(path, sizeof(path), "%s/%s", top, name);
 	FILE *f = fopen(path, "r");
 	if (!f)
@@ -58,8 +58,7 @@ static void host_sh(const char *cmd)
 
 static void make_tree(void)
 {
-	snprintf(top, sizeof(top), "/tmp/goferfs-test.XXXXXX");
-	assert_non_null(mkdtemp(top));
+	rig_temp_dir(top, sizeof(top));
 	host_sh("mkdir -p d/e secret deep/er; echo no >secret/key; echo no >hidden; mkfifo fifo");
 	host_put("f", "hello");
 	host_put("d/g", "inner");
@@ -68,7 +67,7 @@ static void make_tree(void)
 
 static void start(const char *sub, bool writable, bool shared)
 {
-	char root[200], hidden[4][200];
+	char root[400], hidden[4][400];
 	snprintf(root, sizeof(root), "%s%s", top, sub);
 	snprintf(hidden[0], sizeof(hidden[0]), "%s/secret", top);
 	snprintf(hidden[1], sizeof(hidden[1]), "%s/hidden", top);
@@ -115,7 +114,7 @@ static int setup_rw(void **state)
 
 static int teardown(void **state)
 {
-	char line[200];
+	char line[400];
 	(void)state;
 	stop();
 	snprintf(line, sizeof(line), "chmod -R u+rwx %s; rm -rf %s", top, top);
@@ -133,7 +132,7 @@ static void reading(void **state)
 {
 	(void)state;
 	struct stat host;
-	char path[200];
+	char path[400];
 	assert_string_equal(rig_text(&r, "/f"), "hello");
 	assert_string_equal(rig_text(&r, "/link"), "inner");
 	assert_string_equal(rig_text(&r, "/d/up/f"), "hello");
@@ -395,7 +394,9 @@ static void host_kernel_trees(void **state)
 	fs_rig_mount(&r, sb, geteuid());
 	assert_string_equal(rig_names(&r, "/proc"), "");
 	assert_string_equal(rig_names(&r, "/sys"), "");
-	assert_string_equal(rig_names(&r, "/dev"), "");
+	/* Mode bits are the host's. */
+	if (access("/dev", R_OK | X_OK) == 0)
+		assert_string_equal(rig_names(&r, "/dev"), "");
 	assert_string_equal(rig_text(&r, "/proc/self/environ"), "error -2");
 	stop();
 	e.host_path = "/proc/self";

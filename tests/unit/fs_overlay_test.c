@@ -385,13 +385,13 @@ static void failing_allocations(void **state)
 static void over_gofer(void **state)
 {
 	(void)state;
-	char top[] = "/tmp/overlay-test.XXXXXX", line[200];
+	char top[150], line[400];
 	struct superblock *lower, *upper, *sb;
 	struct gofer_client *client;
 	struct gofer_export e = { top, false };
 	struct gofer_config cfg = { .exports = &e, .export_count = 1 };
 	int fd, pid, status;
-	assert_non_null(mkdtemp(top));
+	rig_temp_dir(top, sizeof(top));
 	snprintf(line, sizeof(line), "cd %s && mkdir -p a/b && echo one >a/f && ln a/f a/g && ln -s f a/l", top);
 	assert_int_equal(system(line), 0);
 	fs_rig_begin(&r);

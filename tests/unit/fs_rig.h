@@ -20,6 +20,9 @@ void fs_rig_unmount(struct fs_rig *r);
 /* Fails the test when memory blocks are left. */
 void fs_rig_end(struct fs_rig *r);
 
+/* Makes a directory below $TMPDIR or /tmp. */
+void rig_temp_dir(char *buf, size_t size);
+
 int rig_open(struct fs_rig *r, const char *name, int flags, uint32_t mode, struct file **out);
 /* Writes a whole new file; reads a whole file into buf with a NUL: its size or -errno. */
 int rig_put(struct fs_rig *r, const char *name, const char *text);
