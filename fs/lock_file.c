@@ -232,11 +232,25 @@ int lock_range_set(struct file *f, const void *owner, int pid, const struct lock
 	return err;
 }
 
+/* What F_OFD_GETLK with F_UNLCK asks for since Linux 6.7: the owner's own lock in the range. */
+static struct lock_rec *find_own(struct list *head, const void *owner,
+				 const struct lock_range *want)
+{
+	list_for_each(pos, head) {
+		struct lock_rec *r = list_entry(pos, struct lock_rec, link);
+		if (r->owner == owner && overlaps(&r->range, want))
+			return r;
+	}
+	return NULL;
+}
+
 void lock_range_get(struct file *f, const void *owner, const struct lock_range *want,
 		    struct lock_range *out)
 {
 	mutex_lock(&mu);
-	struct lock_rec *c = find_conflict(&file_inode(f)->posix_locks, owner, want);
+	struct list *head = &file_inode(f)->posix_locks;
+	struct lock_rec *c = want->type == F_UNLCK ? find_own(head, owner, want)
+						   : find_conflict(head, owner, want);
 	*out = *want;
 	out->type = F_UNLCK;
 	if (c) {

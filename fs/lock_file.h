@@ -18,7 +18,8 @@ struct lock_range {
  * without memory. */
 int lock_range_set(struct file *f, const void *owner, int pid, const struct lock_range *want,
 		   bool wait) MUST_CHECK;
-/* What blocks `want`; out->type F_UNLCK when nothing does. */
+/* What blocks `want`; out->type F_UNLCK when nothing does. With want->type F_UNLCK: the owner's own
+ * lock. */
 void lock_range_get(struct file *f, const void *owner, const struct lock_range *want,
 		    struct lock_range *out);
 /* flock(2): op LOCK_SH, LOCK_EX, LOCK_UN, with LOCK_NB or not. -EAGAIN, -ERESTARTSYS, -ENOLCK. */
