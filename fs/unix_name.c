@@ -177,6 +177,23 @@ static int bind_path(struct unix_sock *u, struct unix_addr *addr, const struct f
 	return err;
 }
 
+/* What a second bind of a socket gives: Linux makes the file before it looks at the socket, so an existing
+ * name is the first error. We leave no file behind. */
+static int rebind_error(const struct sockaddr_storage *a, unsigned len, const struct fs_lookup *l)
+{
+	char name[sizeof(struct sockaddr_un) + 1] = { 0 };
+	struct path p;
+
+	memcpy(name, (const char *)a + UNIX_PATH_OFF, len - UNIX_PATH_OFF);
+	if (name[0] == 0)
+		return -EINVAL;
+	int err = path_lookup(l, name, 0, &p);
+	if (err)
+		return err == -ENOENT ? -EINVAL : err;
+	path_put(p);
+	return -EADDRINUSE;
+}
+
 int unix_bind(struct sock *sk, const struct sockaddr_storage *a, unsigned len, const struct fs_lookup *l)
 {
 	struct unix_sock *u = to_unix(sk);
@@ -186,9 +203,8 @@ int unix_bind(struct sock *sk, const struct sockaddr_storage *a, unsigned len, c
 	int err = unix_check_addr(a, len);
 	if (err)
 		return err;
-	/* Before the name is made: a second bind must leave no file behind. */
 	if (has_name(u))
-		return -EINVAL;
+		return rebind_error(a, len, l);
 	struct unix_addr *addr = unix_addr_new(a, len);
 	if (!addr)
 		return -ENOMEM;
