@@ -377,17 +377,20 @@ static int unshare_files(struct task *t)
 	return 0;
 }
 
-static void commit(struct exec *x)
+/* The point of no return lies behind: an error means death. */
+static int commit(struct exec *x)
 {
 	struct task *t = x->t;
+	int err = unshare_files(t);
 
-	if (unshare_files(t))
-		task_exit_group(t, SIGKILL);
+	if (err)
+		return err;
 	switch_mm(x);
 	set_identity(x);
 	fd_close_on_exec(t->files);
 	signal_on_exec(t);
 	set_regs(x);
+	return 0;
 }
 
 static int check_size(struct exec *x)
@@ -427,10 +430,11 @@ int task_exec(struct task *t, struct exec_request *req)
 		err = prepare(x, req);
 	if (!err)
 		err = de_thread(t);
-	if (!err)
-		commit(x);
-	else
+	bool dead = !err && commit(x);
+	if (err)
 		t->personality = old_personality;
 	exec_fini(x);
+	if (dead)
+		task_exit_group(t, SIGKILL);
 	return err;
 }
