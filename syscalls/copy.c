@@ -28,18 +28,12 @@ static int end_begin(struct task *t, struct end *e, int fd, i64_gp off_addr)
 	return e->f ? 0 : -EBADF;
 }
 
-/* Loads the position. */
+/* Loads the position; whether the file can have one is the caller's question. */
 static int end_load(struct task *t, struct end *e)
 {
 	e->own = gaddr_is_null(e->off_addr.addr);
-	if (!e->own) {
-		if (!e->f->ops->seek)
-			return -ESPIPE;
-		int err = guest_read(t, &e->pos, e->off_addr.addr, sizeof(e->pos));
-		if (err)
-			return err;
-		return e->pos < 0 ? -EINVAL : 0;
-	}
+	if (!e->own)
+		return guest_read(t, &e->pos, e->off_addr.addr, sizeof(e->pos));
 	if (e->f->ops->seek) {
 		/* By the op: the position of an inherited stream is the host's. */
 		mutex_lock(&e->f->pos_mu);
@@ -118,13 +112,20 @@ static void ends_put(struct end *in, struct end *out)
 
 /* ---- sendfile, copy_file_range ------------------------------------------------------------ */
 
-static int check_sendfile(struct end *in, struct end *out)
+static int check_sendfile_in(struct end *in)
 {
-	if (!file_can_read(in->f) || !file_can_write(out->f))
+	if (!file_can_read(in->f))
 		return -EBADF;
-	if (!in->f->ops->seek || file_is_dir(in->f))
-		return -EINVAL;
-	if (file_flags(out->f) & O_APPEND)
+	if (!in->own && !in->f->ops->seek)
+		return -ESPIPE;
+	return in->pos < 0 ? -EINVAL : 0;
+}
+
+static int check_sendfile_out(struct end *in, struct end *out)
+{
+	if (!file_can_write(out->f))
+		return -EBADF;
+	if (!in->f->ops->seek || file_is_dir(in->f) || (file_flags(out->f) & O_APPEND))
 		return -EINVAL;
 	return 0;
 }
@@ -136,11 +137,13 @@ long sys_sendfile(struct task *t, int out_fd, int in_fd, i64_gp offset, uint64_t
 
 	long r = end_begin(t, &in, in_fd, offset);
 	if (r == 0)
-		r = end_begin(t, &out, out_fd, none);
-	if (r == 0)
 		r = end_load(t, &in);
 	if (r == 0)
-		r = check_sendfile(&in, &out);
+		r = check_sendfile_in(&in);
+	if (r == 0)
+		r = end_begin(t, &out, out_fd, none);
+	if (r == 0)
+		r = check_sendfile_out(&in, &out);
 	if (r == 0)
 		r = end_load(t, &out);
 	if (r == 0 && count > 0) {
@@ -168,6 +171,8 @@ static int check_copy_range(struct end *in, struct end *out, uint64_t len)
 	if ((uint64_t)in->pos + len > INT64_MAX || (uint64_t)out->pos + len > INT64_MAX ||
 	    len > INT64_MAX)
 		return -EOVERFLOW;
+	if (in->pos < 0 || out->pos < 0)
+		return -EINVAL;
 	if (a == b && in->pos < out->pos + (int64_t)len && out->pos < in->pos + (int64_t)len)
 		return -EINVAL;
 	return 0;
@@ -271,10 +276,14 @@ static long do_splice(struct end *in, struct end *out, uint64_t len, uint32_t fl
 	     out_pipe = is_pipe(out->f);
 	size_t size = MIN(len, RW_COUNT_MAX);
 
-	if (!file_can_read(in->f) || !file_can_write(out->f))
-		return -EBADF;
 	if ((in_pipe && !in->own) || (out_pipe && !out->own))
 		return -ESPIPE;
+	if (!file_can_read(in->f) || !file_can_write(out->f))
+		return -EBADF;
+	/* A stream that is no pipe cannot be read at an offset either. */
+	if ((!in->own && (!in->f->ops->seek || in->pos < 0)) ||
+	    (!out->own && (!out->f->ops->seek || out->pos < 0)))
+		return -EINVAL;
 	if (in_pipe && out_pipe)
 		return pipe_transfer(in->f, out->f, size, false,
 				     nonblock || file_nonblock(in->f) || file_nonblock(out->f));
