@@ -1,6 +1,6 @@
 /*
- * Clocks as guests see them: the host's own, and processor-time clocks of guest threads and processes, which
- * cputime.c measures.
+ * Clocks as guests see them: the host's own, and processor-time clocks of guest threads and
+ * processes, which cputime.c measures.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,14 +13,15 @@
 #define CLOCK_ID_MAX 12
 
 /* Dynamic clock ids (include/linux/posix-timers_types.h): ~pid << 3 | thread << 2 | kind. */
-#define CPU_KIND(id) ((id) & 3)
+#define CPU_KIND(id) ((id)&3)
 #define CPU_KIND_VIRT 1
 #define CPU_KIND_FD 3
-#define CPU_IS_THREAD(id) ((id) & 4)
+#define CPU_IS_THREAD(id) ((id)&4)
 
 struct timespec ns_to_timespec(uint64_t ns)
 {
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+				  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
 struct timeval ns_to_timeval(uint64_t ns)
@@ -42,7 +43,8 @@ int timespec_to_ns(const struct timespec *ts, uint64_t *out_ns)
 
 bool clock_is_cpu(int clockid)
 {
-	return clockid < 0 || clockid == CLOCK_PROCESS_CPUTIME_ID || clockid == CLOCK_THREAD_CPUTIME_ID;
+	return clockid < 0 || clockid == CLOCK_PROCESS_CPUTIME_ID ||
+	       clockid == CLOCK_THREAD_CPUTIME_ID;
 }
 
 static uint64_t cpu_sum(int clockid, uint64_t user, uint64_t sys)

@@ -1,8 +1,9 @@
 /*
- * Processor time of guests. System time of a task is what its sentry thread used; user time is what its stub used.
- * The host tells the stub's time per process only, so threads of one address space get equal shares of what threads
- * that ended have not taken with them (mm->cpu_claimed_ns): sums per process are exact, those per thread are an
- * estimate. A platform that knows better has ctx_cpu_ns.
+ * Processor time of guests. System time of a task is what its sentry thread used; user time is what
+ * its stub used. The host tells the stub's time per process only, so threads of one address space
+ * get equal shares of what threads that ended have not taken with them (mm->cpu_claimed_ns): sums
+ * per process are exact, those per thread are an estimate. A platform that knows better has
+ * ctx_cpu_ns.
  */
 #include <time.h>
 
@@ -31,7 +32,8 @@ static uint64_t user_share(struct mm *mm)
 
 	if (pid <= 0 || users <= 0)
 		return 0;
-	uint64_t total = host_clock(HOST_PROCESS_CLOCK(pid)), claimed = atomic_load(&mm->cpu_claimed_ns);
+	uint64_t total = host_clock(HOST_PROCESS_CLOCK(pid)),
+		 claimed = atomic_load(&mm->cpu_claimed_ns);
 	return total > claimed ? (total - claimed) / (unsigned)users : 0;
 }
 
@@ -70,8 +72,7 @@ void group_times_locked(struct group *g, uint64_t *out_user_ns, uint64_t *out_sy
 {
 	*out_user_ns = g->dead_utime_ns;
 	*out_sys_ns = g->dead_stime_ns;
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		uint64_t user, sys;
 		task_times(list_entry(pos, struct task, group_link), &user, &sys);
 		*out_user_ns += user;

@@ -1,10 +1,12 @@
 /*
- * The end of threads and processes: kernel/exit.c. task_exit runs on the dying task's own thread, first gives back
- * what the task holds (futexes, memory, files), then leaves the tree in one step under tasks_mu (leave_tree), where
- * children are handed on, the parent is told and what nobody will wait for is released.
+ * The end of threads and processes: kernel/exit.c. task_exit runs on the dying task's own thread,
+ * first gives back what the task holds (futexes, memory, files), then leaves the tree in one step
+ * under tasks_mu (leave_tree), where children are handed on, the parent is told and what nobody
+ * will wait for is released.
  *
- * A leader that ends before its other threads stays in the tree as a zombie thread; the process becomes a zombie
- * (group->zombie) with its last thread. An orphan without a subreaper has no parent and is released by us.
+ * A leader that ends before its other threads stays in the tree as a zombie thread; the process
+ * becomes a zombie (group->zombie) with its last thread. An orphan without a subreaper has no
+ * parent and is released by us.
  */
 #include "sentry/exit.h"
 
@@ -29,10 +31,10 @@ struct k_robust_list_head {
 	uint64_t pending;
 };
 
-static struct waitq init_wait;     /* boot sleeps here */
-static bool init_wait_ready;       /* [tasks_mu] */
-static bool init_ended;            /* [tasks_mu] */
-static int init_status;            /* [tasks_mu] wait status of the first process */
+static struct waitq init_wait; /* boot sleeps here */
+static bool init_wait_ready;   /* [tasks_mu] */
+static bool init_ended;        /* [tasks_mu] */
+static int init_status;        /* [tasks_mu] wait status of the first process */
 
 /* ---- futexes --------------------------------------------------------------------------------- */
 
@@ -173,7 +175,7 @@ void siginfo_child(struct group *g, int status, struct k_siginfo *info)
 }
 
 /* Tells the parent that g is a zombie. True: nobody will wait for it. */
-static bool notify_parent_locked(struct group *g)
+static bool notify_parent_locked(struct group *g) REQUIRES(tasks_mu)
 {
 	struct group *parent = g->parent;
 	int sig = g->exit_signal;
@@ -224,7 +226,7 @@ void task_put_list(struct list *dead)
 	}
 }
 
-static struct group *find_subreaper_locked(struct group *g)
+static struct group *find_subreaper_locked(struct group *g) REQUIRES(tasks_mu)
 {
 	for (struct group *p = g->parent; p; p = p->parent)
 		if (p->is_subreaper && !p->zombie && p->thread_count > 0)
@@ -232,12 +234,11 @@ static struct group *find_subreaper_locked(struct group *g)
 	return NULL;
 }
 
-static void send_pdeath_locked(struct group *child)
+static void send_pdeath_locked(struct group *child) REQUIRES(tasks_mu)
 {
 	struct k_siginfo info;
 
-	list_for_each_safe(pos, &child->threads)
-	{
+	list_for_each_safe(pos, &child->threads) {
 		struct task *c = list_entry(pos, struct task, group_link);
 		if (!c->pdeath_signal || c->exiting)
 			continue;
@@ -246,10 +247,9 @@ static void send_pdeath_locked(struct group *child)
 	}
 }
 
-static struct task *living_thread_locked(struct group *g)
+static struct task *living_thread_locked(struct group *g) REQUIRES(tasks_mu)
 {
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		struct task *o = list_entry(pos, struct task, group_link);
 		if (!o->exiting)
 			return o;
@@ -257,14 +257,14 @@ static struct task *living_thread_locked(struct group *g)
 	return NULL;
 }
 
-/* t ends: its children get another thread of the process or, with the last one, another process as parent. */
-static void forget_children_locked(struct task *t, bool last, struct list *dead)
+/* t ends: its children get another thread of the process or, with the last one, another process as
+ * parent. */
+static void forget_children_locked(struct task *t, bool last, struct list *dead) REQUIRES(tasks_mu)
 {
 	struct group *g = t->group, *reaper = last ? find_subreaper_locked(g) : g;
 	struct task *heir = reaper ? living_thread_locked(reaper) : NULL;
 
-	list_for_each_safe(pos, &g->children)
-	{
+	list_for_each_safe(pos, &g->children) {
 		struct group *c = list_entry(pos, struct group, sibling);
 		bool mine = c->parent_task == t;
 		if (mine || last)
@@ -286,7 +286,7 @@ static void forget_children_locked(struct task *t, bool last, struct list *dead)
 }
 
 /* The whole process has ended. */
-static void end_group_locked(struct group *g, struct list *dead)
+static void end_group_locked(struct group *g, struct list *dead) REQUIRES(tasks_mu)
 {
 	if (g->parent)
 		pgrp_check_orphaned_locked(g, g->parent, g);
@@ -306,7 +306,7 @@ static void end_group_locked(struct group *g, struct list *dead)
 }
 
 /* One thread less. True when it was the last. */
-static bool end_thread_locked(struct task *t, int status, struct list *dead)
+static bool end_thread_locked(struct task *t, int status, struct list *dead) REQUIRES(tasks_mu)
 {
 	struct group *g = t->group;
 	struct sighand *sh = t->sighand;

@@ -2,14 +2,18 @@
 #pragma once
 
 #include "platform/base/list.h"
+#include "platform/base/lock.h"
 #include "sentry/guest.h"
+
+extern struct mutex tasks_mu; /* task.h */
 
 struct group;
 struct task;
 
 #define NS_PER_TICK 10000000u /* USER_HZ 100 */
 
-/* exec and exit: the robust list is walked and clear_child_tid stored, in the address space that t still has. */
+/* exec and exit: the robust list is walked and clear_child_tid stored, in the address space that t
+ * still has. */
 void task_release_futexes(struct task *t);
 /* exec and exit: lets the parent of a vfork go on. No lock held. */
 void task_vfork_release(struct task *t);
@@ -19,8 +23,9 @@ void task_times_fold(struct task *t);
 void task_times_final(struct task *t);
 
 /* The info of SIGCHLD for a process that ended with wait status `status`. tasks_mu held. */
-void siginfo_child(struct group *g, int status, struct k_siginfo *info);
-/* Takes a zombie out of the tree; its leader is added to `dead` (task.group_link). tasks_mu held. */
-void group_reap_locked(struct group *g, struct list *dead);
+void siginfo_child(struct group *g, int status, struct k_siginfo *info) REQUIRES(tasks_mu);
+/* Takes a zombie out of the tree; its leader is added to `dead` (task.group_link). tasks_mu held.
+ */
+void group_reap_locked(struct group *g, struct list *dead) REQUIRES(tasks_mu);
 /* Puts what was collected. No lock held. */
 void task_put_list(struct list *dead);

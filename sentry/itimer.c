@@ -1,7 +1,8 @@
 /*
- * Interval timers: setitimer(2). ITIMER_REAL is a host timer; its next period is armed when SIGALRM is taken, so that
- * a short interval cannot keep the sentry busy. ITIMER_VIRTUAL, ITIMER_PROF and RLIMIT_CPU compare processor time:
- * while one is set, cpu_check fires when the first of them can have expired at the earliest.
+ * Interval timers: setitimer(2). ITIMER_REAL is a host timer; its next period is armed when SIGALRM
+ * is taken, so that a short interval cannot keep the sentry busy. ITIMER_VIRTUAL, ITIMER_PROF and
+ * RLIMIT_CPU compare processor time: while one is set, cpu_check fires when the first of them can
+ * have expired at the earliest.
  */
 #include <errno.h>
 #include <signal.h>
@@ -92,7 +93,7 @@ static void judge_locked(struct group *g, uint64_t user, uint64_t sys, struct cp
 	}
 }
 
-static void send_one_locked(struct group *g, int sig)
+static void send_one_locked(struct group *g, int sig) REQUIRES(tasks_mu)
 {
 	struct k_siginfo info;
 
@@ -113,7 +114,8 @@ static void cpu_check_fire(struct timer *timer)
 	judge_locked(g, user, sys, &v);
 	unsigned threads = g->thread_count > 0 ? (unsigned)g->thread_count : 1;
 	if (v.left != UINT64_MAX && !v.hard && !g->exiting)
-		timer_arm(&g->itimers.cpu_check, deadline_after_ns(MAX(v.left / threads, CPU_CHECK_MIN_NS)));
+		timer_arm(&g->itimers.cpu_check,
+			  deadline_after_ns(MAX(v.left / threads, CPU_CHECK_MIN_NS)));
 	mutex_unlock(&sh->mu);
 	if (v.virt)
 		send_one_locked(g, SIGVTALRM);
@@ -142,7 +144,8 @@ void itimer_watch_cpu(struct group *g)
 	init_once_locked(g);
 	const struct itimers *it = &g->itimers;
 	if ((it->virt_value || it->prof_value || g->rlim[RLIMIT_CPU].rlim_cur != RLIM_INFINITY ||
-	     g->rlim[RLIMIT_CPU].rlim_max != RLIM_INFINITY) && !g->exiting)
+	     g->rlim[RLIMIT_CPU].rlim_max != RLIM_INFINITY) &&
+	    !g->exiting)
 		timer_arm(&g->itimers.cpu_check, mono_now_ns());
 	mutex_unlock(&sh->mu);
 	mutex_unlock(&tasks_mu);

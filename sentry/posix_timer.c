@@ -1,10 +1,12 @@
 /*
- * POSIX timers: timer_create(2). A timer owns the queue entry of its signal, so that an expiry can never be lost for
- * want of memory; while the entry is queued further expiries count as overruns. The next period is armed when the
- * signal is taken (posix_timer_dequeued_locked), so that a short interval cannot keep the sentry busy.
+ * POSIX timers: timer_create(2). A timer owns the queue entry of its signal, so that an expiry can
+ * never be lost for want of memory; while the entry is queued further expiries count as overruns.
+ * The next period is armed when the signal is taken (posix_timer_dequeued_locked), so that a short
+ * interval cannot keep the sentry busy.
  *
- * Locks: everything in a timer is [sighand->mu] of its group unless marked. The callback runs on the timer thread and
- * takes tasks_mu and sighand->mu; it looks at the deadline again, since the timer may have been set meanwhile.
+ * Locks: everything in a timer is [sighand->mu] of its group unless marked. The callback runs on
+ * the timer thread and takes tasks_mu and sighand->mu; it looks at the deadline again, since the
+ * timer may have been set meanwhile.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,18 +22,18 @@
 #define IGNORED_MIN_NS 1000000ull /* period of a timer whose signal is ignored, at least */
 
 struct posix_timer {
-	struct list link;     /* in group->posix_timers */
-	struct group *group;  /* [I] borrowed: deletes its timers before it ends */
-	struct task *target;  /* [I] referenced; NULL: the process */
-	int id;               /* [I] */
-	int clockid;          /* [I] */
-	int notify;           /* [I] SIGEV_* */
+	struct list link;    /* in group->posix_timers */
+	struct group *group; /* [I] borrowed: deletes its timers before it ends */
+	struct task *target; /* [I] referenced; NULL: the process */
+	int id;              /* [I] */
+	int clockid;         /* [I] */
+	int notify;          /* [I] SIGEV_* */
 	struct timer timer;
 	struct sigqueue q;
 	bool armed;
-	uint64_t due;         /* CLOCK_MONOTONIC, or processor time for those clocks */
+	uint64_t due; /* CLOCK_MONOTONIC, or processor time for those clocks */
 	uint64_t interval;
-	int overrun;          /* of the signal taken last */
+	int overrun; /* of the signal taken last */
 };
 
 /* Now on the scale of pt->due. tasks_mu held for processor clocks. */
@@ -40,7 +42,7 @@ static uint64_t now_of(struct posix_timer *pt, uint64_t user_sys)
 	return clock_is_cpu(pt->clockid) ? user_sys : mono_now_ns();
 }
 
-static uint64_t cpu_now_locked(struct posix_timer *pt)
+static uint64_t cpu_now_locked(struct posix_timer *pt) REQUIRES(tasks_mu)
 {
 	uint64_t user, sys;
 
@@ -123,8 +125,7 @@ void posix_timer_dequeued_locked(struct posix_timer *pt, struct k_siginfo *info)
 
 static struct posix_timer *find_locked(struct group *g, int id)
 {
-	list_for_each(pos, &g->posix_timers)
-	{
+	list_for_each(pos, &g->posix_timers) {
 		struct posix_timer *pt = list_entry(pos, struct posix_timer, link);
 		if (pt->id == id)
 			return pt;
@@ -284,8 +285,9 @@ static void read_locked(struct posix_timer *pt, uint64_t now, struct k_itimerspe
 	out->interval = ns_to_timespec(pt->interval);
 }
 
-/* Now on the timer's own scale, and the timer itself under sighand->mu, or NULL with no lock held. */
-static struct posix_timer *lock_timer(struct task *t, int id, uint64_t *out_now)
+/* Now on the timer's own scale, and the timer itself under sighand->mu, or NULL with no lock held.
+ */
+static struct posix_timer *lock_timer(struct task *t, int id, uint64_t *out_now) NO_LOCK_ANALYSIS
 {
 	uint64_t user, sys;
 
@@ -303,7 +305,7 @@ static struct posix_timer *lock_timer(struct task *t, int id, uint64_t *out_now)
 }
 
 int posix_timer_settime(struct task *t, int id, int flags, const struct k_itimerspec *new,
-			struct k_itimerspec *out_old)
+			struct k_itimerspec *out_old) NO_LOCK_ANALYSIS
 {
 	uint64_t value, interval, now;
 	int err = timespec_to_ns(&new->value, &value);
@@ -334,7 +336,7 @@ int posix_timer_settime(struct task *t, int id, int flags, const struct k_itimer
 	return 0;
 }
 
-int posix_timer_gettime(struct task *t, int id, struct k_itimerspec *out)
+int posix_timer_gettime(struct task *t, int id, struct k_itimerspec *out) NO_LOCK_ANALYSIS
 {
 	uint64_t now;
 	struct posix_timer *pt = lock_timer(t, id, &now);

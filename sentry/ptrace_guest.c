@@ -1,7 +1,8 @@
 /*
- * Guest ptrace(2), the tracee's side: see ptrace_guest.h. A stop is made by the traced thread itself: it publishes what
- * happened (trap), tells the tracer and sleeps on its group's cont_wait until the tracer resumes it, is gone, or SIGKILL
- * comes. While it sleeps the tracer works on its registers and memory (trap_busy holds it there).
+ * Guest ptrace(2), the tracee's side: see ptrace_guest.h. A stop is made by the traced thread
+ * itself: it publishes what happened (trap), tells the tracer and sleeps on its group's cont_wait
+ * until the tracer resumes it, is gone, or SIGKILL comes. While it sleeps the tracer works on its
+ * registers and memory (trap_busy holds it there).
  */
 #include "sentry/ptrace_guest.h"
 
@@ -19,6 +20,7 @@ static struct list relations = LIST_INIT(relations); /* [tasks_mu] of tracer.lin
 
 /* SIGCHLD to the tracer, and its waits look again. tasks_mu held. */
 static void tell_tracer_locked(struct task *tracer, struct task *t, int code, int status)
+	REQUIRES(tasks_mu)
 {
 	struct group *g = tracer->group;
 	struct k_siginfo info;
@@ -30,7 +32,8 @@ static void tell_tracer_locked(struct task *tracer, struct task *t, int code, in
 	struct sighand *sh = tracer->sighand;
 	mutex_lock(&sh->mu);
 	const struct k_sigaction *sa = &sh->action[SIGCHLD];
-	bool wanted = sa->handler != K_SIG_IGN && (code != CLD_TRAPPED || !(sa->flags & K_SA_NOCLDSTOP));
+	bool wanted =
+		sa->handler != K_SIG_IGN && (code != CLD_TRAPPED || !(sa->flags & K_SA_NOCLDSTOP));
 	mutex_unlock(&sh->mu);
 	if (wanted)
 		signal_send_group_locked(g, &info);
@@ -39,7 +42,8 @@ static void tell_tracer_locked(struct task *tracer, struct task *t, int code, in
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-/* Must the sleeping tracee stay? The relation may have ended meanwhile, so it is looked up each time. */
+/* Must the sleeping tracee stay? The relation may have ended meanwhile, so it is looked up each
+ * time. */
 static bool must_stay_locked(struct task *t)
 {
 	struct tracer *tr = t->tracer;
@@ -67,8 +71,10 @@ static void sleep_in_trap(struct task *t)
 	mutex_unlock(mu);
 }
 
-/* Stops for the tracer. The signal that it lets through; without tracer the one that was to be reported. */
-static int trap(struct task *t, enum trap_kind kind, int code, struct k_siginfo *info, uint64_t message)
+/* Stops for the tracer. The signal that it lets through; without tracer the one that was to be
+ * reported. */
+static int trap(struct task *t, enum trap_kind kind, int code, struct k_siginfo *info,
+		uint64_t message)
 {
 	int sig = kind == TRAP_SIGNAL ? code : 0;
 
@@ -262,7 +268,8 @@ static int clone_event(uint64_t flags, int exit_signal)
 {
 	if (flags & CLONE_VFORK)
 		return PTRACE_EVENT_VFORK;
-	return exit_signal == SIGCHLD && !(flags & CLONE_THREAD) ? PTRACE_EVENT_FORK : PTRACE_EVENT_CLONE;
+	return exit_signal == SIGCHLD && !(flags & CLONE_THREAD) ? PTRACE_EVENT_FORK
+								 : PTRACE_EVENT_CLONE;
 }
 
 void ptrace_clone_locked(struct task *t, struct task *n, uint64_t flags, int exit_signal)
@@ -340,8 +347,7 @@ void tracer_detach_locked(struct tracer *tr, int sig)
 
 struct task *tracee_in_mm_locked(struct task *t, struct mm *mm)
 {
-	list_for_each(pos, &relations)
-	{
+	list_for_each(pos, &relations) {
 		struct tracer *tr = list_entry(pos, struct tracer, link);
 		struct task *o = tr->tracee;
 		if (!o || tr->tracer->group != t->group)
@@ -355,7 +361,7 @@ struct task *tracee_in_mm_locked(struct task *t, struct mm *mm)
 	return NULL;
 }
 
-static void kill_locked(struct task *t)
+static void kill_locked(struct task *t) REQUIRES(tasks_mu)
 {
 	struct k_siginfo info;
 
@@ -363,8 +369,9 @@ static void kill_locked(struct task *t)
 	signal_send_group_locked(t->group, &info);
 }
 
-/* t was traced: the tracer can wait for it, unless that is what its wait for a child does anyway. */
-static void end_tracee_locked(struct task *t, int status)
+/* t was traced: the tracer can wait for it, unless that is what its wait for a child does anyway.
+ */
+static void end_tracee_locked(struct task *t, int status) REQUIRES(tasks_mu)
 {
 	struct tracer *tr = t->tracer;
 	struct task *tracer = tr->tracer;
@@ -389,8 +396,7 @@ static void end_tracee_locked(struct task *t, int status)
 
 void ptrace_exit_locked(struct task *t, int status)
 {
-	list_for_each_safe(pos, &relations)
-	{
+	list_for_each_safe(pos, &relations) {
 		struct tracer *tr = list_entry(pos, struct tracer, link);
 		if (tr->tracer != t)
 			continue;
@@ -410,6 +416,7 @@ bool ptrace_is_tracer_locked(struct group *by, struct group *g)
 }
 
 static bool is_match_locked(struct task *t, struct tracer *tr, int idtype, int id, int options)
+	REQUIRES(tasks_mu)
 {
 	struct task *o = tr->tracee;
 
@@ -421,6 +428,7 @@ static bool is_match_locked(struct task *t, struct tracer *tr, int idtype, int i
 }
 
 static bool report_stop_locked(struct tracer *tr, int options, struct wait_result *out)
+	REQUIRES(tasks_mu)
 {
 	struct task *o = tr->tracee;
 
@@ -433,18 +441,23 @@ static bool report_stop_locked(struct tracer *tr, int options, struct wait_resul
 	int code = tr->code;
 	mutex_unlock(&o->sighand->mu);
 	if (ready)
-		*out = (struct wait_result){ .pid = o->tid, .uid = o->cred->uid, .status = code << 8 | 0x7f,
+		*out = (struct wait_result){ .pid = o->tid,
+					     .uid = o->cred->uid,
+					     .status = code << 8 | 0x7f,
 					     .code = CLD_TRAPPED };
 	return ready;
 }
 
 static bool report_end_locked(struct tracer *tr, int options, struct wait_result *out)
+	REQUIRES(tasks_mu)
 {
 	int status = tr->exit_status;
 
 	if (!(options & WEXITED))
 		return false;
-	*out = (struct wait_result){ .pid = tr->tid, .uid = tr->uid, .status = status,
+	*out = (struct wait_result){ .pid = tr->tid,
+				     .uid = tr->uid,
+				     .status = status,
 				     .code = status & 0x7f ? CLD_KILLED : CLD_EXITED };
 	if (!(options & WNOWAIT)) {
 		list_del_init(&tr->link);
@@ -457,13 +470,13 @@ int ptrace_wait_locked(struct task *t, int idtype, int id, int options, struct w
 {
 	int ret = -ECHILD;
 
-	list_for_each_safe(pos, &relations)
-	{
+	list_for_each_safe(pos, &relations) {
 		struct tracer *tr = list_entry(pos, struct tracer, link);
 		if (!is_match_locked(t, tr, idtype, id, options))
 			continue;
 		ret = 0;
-		if (tr->tracee ? report_stop_locked(tr, options, out) : report_end_locked(tr, options, out))
+		if (tr->tracee ? report_stop_locked(tr, options, out)
+			       : report_end_locked(tr, options, out))
 			return 1;
 	}
 	return ret;

@@ -1,6 +1,7 @@
 /*
- * Guest ptrace(2), the tracer's side: attaching, and the requests on a stopped tracee. Between begin_request and
- * end_request the tracee cannot leave its stop, so its registers, its context and its memory are ours to use.
+ * Guest ptrace(2), the tracer's side: attaching, and the requests on a stopped tracee. Between
+ * begin_request and end_request the tracee cannot leave its stop, so its registers, its context and
+ * its memory are ours to use.
  */
 #include <elf.h>
 #include <errno.h>
@@ -28,7 +29,7 @@
 #define NT_X86_XSTATE_NUMBER 0x202
 #define OPTIONS_KNOWN (PTRACE_O_MASK & ~(PTRACE_O_TRACESECCOMP | PTRACE_O_SUSPEND_SECCOMP))
 #define FX_SIZE 512
-#define FX_SW_OFF 464  /* sw_reserved: magic1, extended size, features, size */
+#define FX_SW_OFF 464 /* sw_reserved: magic1, extended size, features, size */
 #define FX_SW_SIZE 48
 #define SW_FEATURES_OFF 8
 #define USER_CS 0x33
@@ -110,8 +111,9 @@ static int trace_me(struct task *t)
 
 /* ---- a request's frame ----------------------------------------------------------------------- */
 
-/* Holds o in its stop. -ESRCH when it is not stopped; one that listens counts as running. tasks_mu held. */
-static int hold_locked(struct task *o)
+/* Holds o in its stop. -ESRCH when it is not stopped; one that listens counts as running. tasks_mu
+ * held. */
+static int hold_locked(struct task *o) REQUIRES(tasks_mu)
 {
 	int err = -ESRCH;
 
@@ -124,8 +126,8 @@ static int hold_locked(struct task *o)
 	return err;
 }
 
-/* The tracee `pid` of t, referenced and held in its stop unless need_stop is false. -ESRCH when it is not ours or
- * runs. */
+/* The tracee `pid` of t, referenced and held in its stop unless need_stop is false. -ESRCH when it
+ * is not ours or runs. */
 static int begin_request(struct task *t, int pid, bool need_stop, struct task **out)
 {
 	mutex_lock(&tasks_mu);
@@ -148,10 +150,12 @@ static void end_request(struct task *o)
 	task_put(o);
 }
 
-/* ---- copies past protections ------------------------------------------------------------------ */
+/* ---- copies past protections ------------------------------------------------------------------
+ */
 
-/* One piece inside a page. The protection is lifted and put back by the stopped tracee, with the list of mappings
- * locked. Shared mappings that may not be written are left alone, as the kernel does (FOLL_FORCE). */
+/* One piece inside a page. The protection is lifted and put back by the stopped tracee, with the
+ * list of mappings locked. Shared mappings that may not be written are left alone, as the kernel
+ * does (FOLL_FORCE). */
 static bool force_piece(struct task *o, uint64_t addr, void *buf, size_t n, bool write)
 {
 	struct mm *mm = o->mm;
@@ -161,12 +165,15 @@ static bool force_piece(struct task *o, uint64_t addr, void *buf, size_t n, bool
 
 	mutex_lock(&mm->mu);
 	struct vma *v = vma_find_locked(mm, addr);
-	if (v && v->start <= addr && !(write && (v->flags & VMA_SHARED) && !(v->prot & PROT_WRITE)) &&
+	if (v && v->start <= addr &&
+	    !(write && (v->flags & VMA_SHARED) && !(v->prot & PROT_WRITE)) &&
 	    plat->protect(o->ctx, page, PAGE_SIZE, v->prot | need) == 0) {
-		ssize_t r = write ? plat->copy_out(mm->as, addr, buf, n) : plat->copy_in(mm->as, buf, addr, n);
+		ssize_t r = write ? plat->copy_out(mm->as, addr, buf, n)
+				  : plat->copy_in(mm->as, buf, addr, n);
 		done = r == (ssize_t)n;
 		if (plat->protect(o->ctx, page, PAGE_SIZE, v->prot) != 0)
-			log_debug("page %#llx of %d keeps a lifted protection", (unsigned long long)page, o->tid);
+			log_debug("page %#llx of %d keeps a lifted protection",
+				  (unsigned long long)page, o->tid);
 	}
 	mutex_unlock(&mm->mu);
 	return done;
@@ -222,7 +229,8 @@ static void regs_get(struct task *o, struct regs *r)
 	mutex_unlock(&o->sighand->mu);
 }
 
-/* The platform sanitises flags and segments when it loads them. -EIO for a base outside user space. */
+/* The platform sanitises flags and segments when it loads them. -EIO for a base outside user space.
+ */
 static int regs_set(struct task *o, const struct regs *r)
 {
 	uint64_t max = plat->info()->task_max;
@@ -266,7 +274,8 @@ static long poke_user(struct task *o, uint64_t addr, uint64_t data)
 	return addr >= DEBUGREG_OFF && data == 0 ? 0 : -EIO;
 }
 
-/* The image as the register set shows it: the feature mask at the front of sw_reserved, the rest of it zero. */
+/* The image as the register set shows it: the feature mask at the front of sw_reserved, the rest of
+ * it zero. */
 static uint8_t *fp_image(struct task *o, size_t *out_size)
 {
 	size_t size = plat->info()->fp_size;
@@ -310,7 +319,8 @@ static long fp_set(struct task *t, struct task *o, uint64_t addr, size_t size)
 	int err = plat->fp_get(o->ctx, image);
 	memcpy(sw, image + FX_SW_OFF, sizeof(sw));
 	if (!err)
-		err = guest_read(t, image, gaddr(addr), MIN(size, whole > FX_SIZE ? whole - 4 : whole));
+		err = guest_read(t, image, gaddr(addr),
+				 MIN(size, whole > FX_SIZE ? whole - 4 : whole));
 	memcpy(image + FX_SW_OFF, sw, sizeof(sw));
 	if (!err)
 		err = plat->fp_set(o->ctx, image);
@@ -332,7 +342,9 @@ static long get_regset(struct task *t, struct task *o, uint64_t type, struct iov
 	case NT_FPREGSET:
 	case NT_X86_XSTATE_NUMBER:
 		err = fp_get(t, o, (uintptr_t)iov->iov_base,
-			     type == NT_FPREGSET ? MIN(iov->iov_len, (size_t)FX_SIZE) : iov->iov_len, &size);
+			     type == NT_FPREGSET ? MIN(iov->iov_len, (size_t)FX_SIZE)
+						 : iov->iov_len,
+			     &size);
 		iov->iov_len = size;
 		return err;
 	default:
@@ -390,7 +402,8 @@ static long poke(struct task *o, uint64_t addr, uint64_t data)
 
 static long siginfo(struct task *t, struct task *o, bool set, uint64_t data)
 {
-	/* Only stops at a signal have one; for the others the kernel makes up SIGTRAP with the stop's code. */
+	/* Only stops at a signal have one; for the others the kernel makes up SIGTRAP with the
+	 * stop's code. */
 	struct k_siginfo made, *info = o->trap_info;
 
 	if (o->tracer->kind == TRAP_GROUP && !o->tracer->seized)
@@ -401,7 +414,8 @@ static long siginfo(struct task *t, struct task *o, bool set, uint64_t data)
 		made.rt.uid = o->cred->uid;
 		info = &made;
 	}
-	return set ? guest_read(t, info, gaddr(data), sizeof(*info)) : guest_write(t, gaddr(data), info, sizeof(*info));
+	return set ? guest_read(t, info, gaddr(data), sizeof(*info))
+		   : guest_write(t, gaddr(data), info, sizeof(*info));
 }
 
 static long signal_mask(struct task *t, struct task *o, bool set, uint64_t size, uint64_t data)
@@ -576,7 +590,8 @@ static long kill_tracee(struct task *t, int pid)
 	return err;
 }
 
-static long on_stopped(struct task *t, struct task *o, int64_t request, uint64_t addr, uint64_t data)
+static long on_stopped(struct task *t, struct task *o, int64_t request, uint64_t addr,
+		       uint64_t data)
 {
 	size_t size;
 
@@ -594,8 +609,8 @@ static long on_stopped(struct task *t, struct task *o, int64_t request, uint64_t
 	case K_PTRACE_GETREGS:
 	case K_PTRACE_SETREGS: {
 		struct iovec iov = { (void *)(uintptr_t)data, sizeof(struct regs) };
-		return request == K_PTRACE_GETREGS ? get_regset(t, o, NT_PRSTATUS, &iov) :
-						     set_regset(t, o, NT_PRSTATUS, &iov);
+		return request == K_PTRACE_GETREGS ? get_regset(t, o, NT_PRSTATUS, &iov)
+						   : set_regset(t, o, NT_PRSTATUS, &iov);
 	}
 	case K_PTRACE_GETFPREGS:
 		return fp_get(t, o, data, FX_SIZE, &size);

@@ -17,16 +17,16 @@ uint64_t task_rlimit(struct task *t, int resource)
 	return cur;
 }
 
-int rlimit_exchange(struct task *t, struct task *target, unsigned resource, const struct rlimit *new,
-		    struct rlimit *out_old)
+int rlimit_exchange(struct task *t, struct task *target, unsigned resource,
+		    const struct rlimit *new, struct rlimit *out_old)
 {
 	struct group *g = target->group;
 
 	if (resource >= ARRAY_SIZE(g->rlim))
 		return -EINVAL;
-	if (new && new->rlim_cur > new->rlim_max)
+	if (new &&new->rlim_cur > new->rlim_max)
 		return -EINVAL;
-	if (new && resource == RLIMIT_NOFILE && new->rlim_max > NR_OPEN)
+	if (new &&resource == RLIMIT_NOFILE &&new->rlim_max > NR_OPEN)
 		return -EPERM;
 	bool may_raise = task_capable(t, CAP_SYS_RESOURCE);
 	int err = 0;
@@ -35,13 +35,13 @@ int rlimit_exchange(struct task *t, struct task *target, unsigned resource, cons
 	struct sighand *sh = target->sighand;
 	mutex_lock(&sh->mu);
 	*out_old = g->rlim[resource];
-	if (new && new->rlim_max > g->rlim[resource].rlim_max && !may_raise)
+	if (new &&new->rlim_max > g->rlim[resource].rlim_max && !may_raise)
 		err = -EPERM;
 	else if (new)
 		g->rlim[resource] = *new;
 	mutex_unlock(&sh->mu);
 	mutex_unlock(&tasks_mu);
-	if (!err && new && resource == RLIMIT_CPU)
+	if (!err && new &&resource == RLIMIT_CPU)
 		itimer_watch_cpu(g);
 	return err;
 }

@@ -1,4 +1,5 @@
-/* Sessions and process groups: credentials(7), setpgid(2), setsid(2); orphaned groups as in kernel/exit.c. */
+/* Sessions and process groups: credentials(7), setpgid(2), setsid(2); orphaned groups as in
+ * kernel/exit.c. */
 #include "sentry/session.h"
 
 #include <errno.h>
@@ -8,16 +9,18 @@
 
 #define INIT_TGID 1
 
+bool session_init_is_watched = true;
+
 /* Is the group without a member whose parent could continue it? */
-static bool is_orphaned_locked(int pgrp, struct group *ignored)
+static bool is_orphaned_locked(int pgrp, struct group *ignored) REQUIRES(tasks_mu)
 {
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp != pgrp || g == ignored || g->zombie)
 			continue;
-		/* The parent of the first process is the caller outside, who does job control for it. */
-		if (g->tgid == INIT_TGID)
+		/* The parent of the first process is the caller outside, who does job control for
+		 * it. */
+		if (g->tgid == INIT_TGID && session_init_is_watched)
 			return false;
 		if (g->parent && g->parent->pgrp != pgrp && g->parent->sid == g->sid)
 			return false;
@@ -30,10 +33,9 @@ bool pgrp_is_orphaned_locked(int pgrp)
 	return is_orphaned_locked(pgrp, NULL);
 }
 
-static bool has_stopped_member_locked(int pgrp)
+static bool has_stopped_member_locked(int pgrp) REQUIRES(tasks_mu)
 {
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp == pgrp && g->stopped)
 			return true;
@@ -41,7 +43,7 @@ static bool has_stopped_member_locked(int pgrp)
 	return false;
 }
 
-static void hangup_pgrp_locked(int pgrp)
+static void hangup_pgrp_locked(int pgrp) REQUIRES(tasks_mu)
 {
 	struct k_siginfo info;
 
@@ -65,10 +67,9 @@ void session_leader_exit(struct group *g)
 	tty_leader_exit(g->tgid);
 }
 
-static bool pgrp_exists_in_session_locked(int pgrp, int sid)
+static bool pgrp_exists_in_session_locked(int pgrp, int sid) REQUIRES(tasks_mu)
 {
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp == pgrp && g->sid == sid)
 			return true;
@@ -78,8 +79,7 @@ static bool pgrp_exists_in_session_locked(int pgrp, int sid)
 
 int pgrp_session_locked(int pgrp)
 {
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp == pgrp)
 			return g->sid;
@@ -88,7 +88,7 @@ int pgrp_session_locked(int pgrp)
 }
 
 /* The order of the checks is that of kernel/sys.c. */
-static int setpgid_locked(struct task *t, int pid, int pgid)
+static int setpgid_locked(struct task *t, int pid, int pgid) REQUIRES(tasks_mu)
 {
 	struct group *self = t->group, *g = group_find_locked(pid);
 
@@ -140,7 +140,7 @@ int session_setsid(struct task *t)
 }
 
 /* pid 0 is the caller; any thread's id names its process. */
-static struct group *group_of_locked(struct task *t, int pid)
+static struct group *group_of_locked(struct task *t, int pid) REQUIRES(tasks_mu)
 {
 	if (pid == 0)
 		return t->group;

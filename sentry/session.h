@@ -9,10 +9,15 @@ int session_setsid(struct task *t) MUST_CHECK;
 int session_getpgid(struct task *t, int pid) MUST_CHECK;
 int session_getsid(struct task *t, int pid) MUST_CHECK;
 /* The session of a process group, or -ESRCH. tasks_mu held. */
-int pgrp_session_locked(int pgrp);
+int pgrp_session_locked(int pgrp) REQUIRES(tasks_mu);
 
-/* g lost the parent `parent` (or, with ignored == g, ends itself): if that orphans its process group and a member is
- * stopped, the group gets SIGHUP and SIGCONT. tasks_mu held. */
-void pgrp_check_orphaned_locked(struct group *g, struct group *parent, struct group *ignored);
-/* The session leader g ends: the terminal is given up, its foreground group gets SIGHUP and SIGCONT. No lock held. */
+/* The process that started pinfold does job control for the first process: set once at boot. */
+extern bool session_init_is_watched;
+
+/* g lost the parent `parent` (or, with ignored == g, ends itself): if that orphans its process
+ * group and a member is stopped, the group gets SIGHUP and SIGCONT. tasks_mu held. */
+void pgrp_check_orphaned_locked(struct group *g, struct group *parent, struct group *ignored)
+	REQUIRES(tasks_mu);
+/* The session leader g ends: the terminal is given up, its foreground group gets SIGHUP and
+ * SIGCONT. No lock held. */
 void session_leader_exit(struct group *g);

@@ -1,8 +1,8 @@
 /*
- * The frame of a signal handler on the guest's stack and the way back: arch/x86/kernel/signal_64.c. The layout is
- * ABI: unwinders and garbage collectors read and change it. From high to low addresses: red zone (128 bytes), FP
- * image (64-byte aligned), struct rt_frame whose first word is the handler's return address, so that rsp + 8 is
- * 16-byte aligned as after a call.
+ * The frame of a signal handler on the guest's stack and the way back: arch/x86/kernel/signal_64.c.
+ * The layout is ABI: unwinders and garbage collectors read and change it. From high to low
+ * addresses: red zone (128 bytes), FP image (64-byte aligned), struct rt_frame whose first word is
+ * the handler's return address, so that rsp + 8 is 16-byte aligned as after a call.
  */
 #include <errno.h>
 #include <signal.h>
@@ -71,7 +71,8 @@ static bool stack_holds(const struct k_stack *ss, uint64_t sp)
 
 bool sigstack_contains(const struct k_stack *ss, uint64_t sp)
 {
-	/* With autodisarm the stack is forgotten while a handler runs on it, so nobody is ever "on" it. */
+	/* With autodisarm the stack is forgotten while a handler runs on it, so nobody is ever "on"
+	 * it. */
 	return !((uint32_t)ss->flags & K_SS_AUTODISARM) && stack_holds(ss, sp);
 }
 
@@ -103,8 +104,8 @@ int sigstack_set(struct task *t, const struct k_stack *ss, uint64_t sp)
 /* ---- building -------------------------------------------------------------------------------- */
 
 /* Chooses the addresses; false when an alternate stack would overflow. */
-static bool place_frame(struct task *t, const struct k_sigaction *sa, size_t fp_size, uint64_t *out_frame,
-			uint64_t *out_fp)
+static bool place_frame(struct task *t, const struct k_sigaction *sa, size_t fp_size,
+			uint64_t *out_frame, uint64_t *out_fp)
 {
 	const struct k_stack *ss = &t->altstack;
 	uint64_t sp = t->regs.rsp - RED_ZONE;
@@ -126,14 +127,31 @@ static void fill_context(struct task *t, struct k_sigcontext *mc, uint64_t fp, u
 	const struct regs *r = &t->regs;
 
 	*mc = (struct k_sigcontext){
-		.r8 = r->r8, .r9 = r->r9, .r10 = r->r10, .r11 = r->r11,
-		.r12 = r->r12, .r13 = r->r13, .r14 = r->r14, .r15 = r->r15,
-		.rdi = r->rdi, .rsi = r->rsi, .rbp = r->rbp, .rbx = r->rbx,
-		.rdx = r->rdx, .rax = r->rax, .rcx = r->rcx, .rsp = r->rsp,
-		.rip = r->rip, .eflags = r->eflags,
-		.cs = USER_CS, .ss = USER_SS,
-		.err = t->fault_err, .trapno = t->fault_trapno, .cr2 = t->fault_addr,
-		.oldmask = oldmask, .fpstate = fp,
+		.r8 = r->r8,
+		.r9 = r->r9,
+		.r10 = r->r10,
+		.r11 = r->r11,
+		.r12 = r->r12,
+		.r13 = r->r13,
+		.r14 = r->r14,
+		.r15 = r->r15,
+		.rdi = r->rdi,
+		.rsi = r->rsi,
+		.rbp = r->rbp,
+		.rbx = r->rbx,
+		.rdx = r->rdx,
+		.rax = r->rax,
+		.rcx = r->rcx,
+		.rsp = r->rsp,
+		.rip = r->rip,
+		.eflags = r->eflags,
+		.cs = USER_CS,
+		.ss = USER_SS,
+		.err = t->fault_err,
+		.trapno = t->fault_trapno,
+		.cr2 = t->fault_addr,
+		.oldmask = oldmask,
+		.fpstate = fp,
 	};
 }
 
@@ -184,8 +202,8 @@ static void enter_handler(struct task *t, int sig, const struct k_sigaction *sa,
 	r->orig_rax = UINT64_MAX;
 }
 
-int sigframe_setup(struct task *t, int sig, const struct k_siginfo *info, const struct k_sigaction *sa,
-		   uint64_t oldmask)
+int sigframe_setup(struct task *t, int sig, const struct k_siginfo *info,
+		   const struct k_sigaction *sa, uint64_t oldmask)
 {
 	size_t fp_size = plat->info()->fp_size;
 	uint64_t addr, fp;
@@ -236,7 +254,8 @@ static void restore_regs(struct regs *r, const struct k_sigcontext *mc)
 	r->rsp = mc->rsp;
 	r->rip = mc->rip;
 	r->eflags = (r->eflags & ~EFLAGS_RESTORED) | (mc->eflags & EFLAGS_RESTORED);
-	/* LINUX: takes cs and ss from the frame. A 32-bit segment would leave the filter's world. */
+	/* LINUX: takes cs and ss from the frame. A 32-bit segment would leave the filter's world.
+	 */
 	r->cs = USER_CS;
 	r->ss = USER_SS;
 	r->orig_rax = UINT64_MAX;
@@ -249,7 +268,8 @@ static bool fp_is_extended(const uint8_t *image, size_t size)
 
 	memcpy(&magic, image + FX_SW_OFF, sizeof(magic));
 	memcpy(&ext_size, image + FX_SW_OFF + 4, sizeof(ext_size));
-	return size > FX_SIZE && magic == FX_MAGIC1 && ext_size <= size && ext_size >= XHDR_OFF + XHDR_SIZE;
+	return size > FX_SIZE && magic == FX_MAGIC1 && ext_size <= size &&
+	       ext_size >= XHDR_OFF + XHDR_SIZE;
 }
 
 static int restore_fp(struct task *t, uint64_t addr)

@@ -1,10 +1,11 @@
 /*
- * Sending signals and the pending sets: kernel/signal.c of Linux up to complete_signal. What a thread does with a
- * signal is in signal_deliver.c, the frame in sigframe.c, stopping in stop.c.
+ * Sending signals and the pending sets: kernel/signal.c of Linux up to complete_signal. What a
+ * thread does with a signal is in signal_deliver.c, the frame in sigframe.c, stopping in stop.c.
  *
- * Invariants: sighand->mu guards every pending set, mask and flag here. t->sig_hint is only cleared by t's own
- * thread, so that a call that returned an internal code always meets signal_deliver. Senders hold tasks_mu outside
- * sighand->mu, because a signal may continue a stopped group, whose parent must then hear of it.
+ * Invariants: sighand->mu guards every pending set, mask and flag here. t->sig_hint is only cleared
+ * by t's own thread, so that a call that returned an internal code always meets signal_deliver.
+ * Senders hold tasks_mu outside sighand->mu, because a signal may continue a stopped group, whose
+ * parent must then hear of it.
  */
 #include "sentry/signal.h"
 
@@ -91,8 +92,7 @@ void sigpending_remove(struct sigpending *p, uint64_t mask)
 	if (!(p->set & mask))
 		return;
 	p->set &= ~mask;
-	list_for_each_safe(pos, &p->queue)
-	{
+	list_for_each_safe(pos, &p->queue) {
 		struct sigqueue *q = list_entry(pos, struct sigqueue, link);
 		if (mask & SIG_BIT(q->info.si_signo))
 			sigqueue_drop(q);
@@ -104,14 +104,14 @@ void sigpending_flush(struct sigpending *p)
 	sigpending_remove(p, ~0ull);
 }
 
-/* Takes sig, which is in the set, with its info; a signal whose entry found no memory is reported as SI_USER. */
+/* Takes sig, which is in the set, with its info; a signal whose entry found no memory is reported
+ * as SI_USER. */
 static void sigpending_take(struct sigpending *p, int sig, struct k_siginfo *out)
 {
 	struct sigqueue *first = NULL;
 	bool more = false;
 
-	list_for_each(pos, &p->queue)
-	{
+	list_for_each(pos, &p->queue) {
 		struct sigqueue *q = list_entry(pos, struct sigqueue, link);
 		if (q->info.si_signo != sig)
 			continue;
@@ -274,8 +274,7 @@ static struct task *choose_locked(struct task *t, int sig, bool to_group)
 		return t;
 	if (!to_group)
 		return NULL;
-	list_for_each(pos, &t->group->threads)
-	{
+	list_for_each(pos, &t->group->threads) {
 		struct task *o = list_entry(pos, struct task, group_link);
 		if (!can_take_locked(o, sig))
 			continue;
@@ -288,8 +287,7 @@ static struct task *choose_locked(struct task *t, int sig, bool to_group)
 
 void signal_zap_others_locked(struct group *g, struct task *except)
 {
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		struct task *o = list_entry(pos, struct task, group_link);
 		if (o == except || o->exiting)
 			continue;
@@ -329,8 +327,8 @@ static bool is_fatal_locked(struct task *t, int sig)
 	       !(t->real_blocked & SIG_BIT(sig)) && !t->tracer;
 }
 
-/* The signal is pending: wakes a thread for it. One that kills the whole group without a core does so now, so that
- * no thread runs on until somebody looks. */
+/* The signal is pending: wakes a thread for it. One that kills the whole group without a core does
+ * so now, so that no thread runs on until somebody looks. */
 static void complete_locked(struct task *t, int sig, bool to_group)
 {
 	struct task *target = choose_locked(t, sig, to_group);
@@ -366,7 +364,7 @@ static bool is_ignored_locked(struct task *t, int sig)
 }
 
 /* Side effects that a signal has even when nobody takes it. False: the signal goes no further. */
-static bool prepare_locked(struct task *t, int sig, bool *out_continued)
+static bool prepare_locked(struct task *t, int sig, bool *out_continued) REQUIRES(tasks_mu)
 {
 	struct group *g = t->group;
 
@@ -405,7 +403,8 @@ static int enqueue_locked(struct task *t, struct sigpending *p, const struct k_s
 	return 0;
 }
 
-static int send_locked(struct task *t, const struct k_siginfo *info, bool to_group, bool *out_continued)
+static int send_locked(struct task *t, const struct k_siginfo *info, bool to_group,
+		       bool *out_continued) REQUIRES(tasks_mu)
 {
 	struct sigpending *p = to_group ? &t->group->pending : &t->pending;
 	int sig = info->si_signo;
@@ -422,7 +421,7 @@ static int send_locked(struct task *t, const struct k_siginfo *info, bool to_gro
 	return 0;
 }
 
-static int send_to(struct task *t, const struct k_siginfo *info, bool to_group)
+static int send_to(struct task *t, const struct k_siginfo *info, bool to_group) REQUIRES(tasks_mu)
 {
 	bool continued = false;
 
@@ -437,12 +436,11 @@ static int send_to(struct task *t, const struct k_siginfo *info, bool to_group)
 }
 
 /* The thread that stands for a process: its leader, or another one when the leader has ended. */
-static struct task *representative_locked(struct group *g)
+static struct task *representative_locked(struct group *g) REQUIRES(tasks_mu)
 {
 	if (!g->leader->exiting)
 		return g->leader;
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		struct task *o = list_entry(pos, struct task, group_link);
 		if (!o->exiting)
 			return o;
@@ -480,8 +478,7 @@ int signal_send_pgrp_locked(int pgrp, const struct k_siginfo *info)
 {
 	int err = -ESRCH;
 
-	list_for_each_safe(pos, group_list_locked())
-	{
+	list_for_each_safe(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp != pgrp)
 			continue;
@@ -532,7 +529,7 @@ void signal_kill_all(void)
 	mutex_unlock(&tasks_mu);
 }
 
-void signal_force(struct task *t, const struct k_siginfo *info)
+void signal_force(struct task *t, const struct k_siginfo *info) NO_LOCK_ANALYSIS
 {
 	int sig = info->si_signo;
 	bool continued = false;
@@ -543,7 +540,8 @@ void signal_force(struct task *t, const struct k_siginfo *info)
 		sa->handler = K_SIG_DFL;
 		t->blocked &= ~SIG_BIT(sig);
 	}
-	/* Faults are no stop or continue signals, so no parent is told and tasks_mu is not needed. */
+	/* Faults are no stop or continue signals, so no parent is told and tasks_mu is not needed.
+	 */
 	int err = send_locked(t, info, false, &continued);
 	BUG_ON(err != 0 || continued);
 	mutex_unlock(&t->sighand->mu);
@@ -595,8 +593,7 @@ int signal_may_send(struct task *from, struct group *g, int sig)
 /* Group signals that t would have taken and now blocks must find another thread. */
 static void retarget_locked(struct task *t, uint64_t lost)
 {
-	list_for_each(pos, &t->group->threads)
-	{
+	list_for_each(pos, &t->group->threads) {
 		struct task *o = list_entry(pos, struct task, group_link);
 		if (o == t || o->exiting || !(lost & ~o->blocked))
 			continue;
@@ -670,7 +667,8 @@ bool signal_is_ignored_or_blocked(struct task *t, int sig)
 
 /* ---- exec ------------------------------------------------------------------------------------ */
 
-/* Processes made with CLONE_SIGHAND part on exec. Without memory they go on sharing, which is harmless to us. */
+/* Processes made with CLONE_SIGHAND part on exec. Without memory they go on sharing, which is
+ * harmless to us. */
 static void unshare_sighand(struct task *t)
 {
 	struct sighand *old = t->sighand, *fresh;
@@ -691,7 +689,8 @@ void signal_on_exec(struct task *t)
 	mutex_lock(&t->sighand->mu);
 	for (int sig = 1; sig <= SIG_COUNT; sig++) {
 		struct k_sigaction *sa = &t->sighand->action[sig];
-		*sa = (struct k_sigaction){ .handler = sa->handler == K_SIG_IGN ? K_SIG_IGN : K_SIG_DFL };
+		*sa = (struct k_sigaction){ .handler = sa->handler == K_SIG_IGN ? K_SIG_IGN
+										: K_SIG_DFL };
 	}
 	mutex_unlock(&t->sighand->mu);
 	t->altstack = (struct k_stack){ .flags = SS_DISABLE };

@@ -1,6 +1,7 @@
 /*
- * What a thread does with its signals before it returns to the guest: stop, die, run a handler, restart the
- * interrupted call. Everything here runs on the task's own thread without locks on entry.
+ * What a thread does with its signals before it returns to the guest: stop, die, run a handler,
+ * restart the interrupted call. Everything here runs on the task's own thread without locks on
+ * entry.
  */
 #include <errno.h>
 #include <signal.h>
@@ -55,12 +56,13 @@ static void act_by_default(struct task *t, int sig)
 		return;
 	case SIG_DEF_TERM:
 	case SIG_DEF_CORE:
-		/* LINUX: sets the core bit of the status when it has written a core file; we write none. */
+		/* LINUX: sets the core bit of the status when it has written a core file; we write
+		 * none. */
 		task_exit_group(t, sig);
 	}
 }
 
-static void exit_if_killed_locked(struct task *t)
+static void exit_if_killed_locked(struct task *t) NO_LOCK_ANALYSIS
 {
 	struct group *g = t->group;
 
@@ -71,7 +73,8 @@ static void exit_if_killed_locked(struct task *t)
 	task_exit(t, status);
 }
 
-/* The next signal that has a handler, with its action and info; 0 when none is left. Acts on all others. */
+/* The next signal that has a handler, with its action and info; 0 when none is left. Acts on all
+ * others. */
 static int next_handled(struct task *t, struct k_siginfo *info, struct k_sigaction *sa)
 {
 	for (;;) {
@@ -113,7 +116,8 @@ static int next_handled(struct task *t, struct k_siginfo *info, struct k_sigacti
 	}
 }
 
-static void start_handler(struct task *t, int sig, const struct k_siginfo *info, const struct k_sigaction *sa)
+static void start_handler(struct task *t, int sig, const struct k_siginfo *info,
+			  const struct k_sigaction *sa)
 {
 	uint64_t oldmask = t->restore_blocked ? t->saved_blocked : t->blocked;
 
@@ -136,7 +140,8 @@ void signal_deliver(struct task *t)
 	int sig;
 
 	do {
-		/* Several handlers may start: each frame interrupts the one before at its first instruction. */
+		/* Several handlers may start: each frame interrupts the one before at its first
+		 * instruction. */
 		while ((sig = next_handled(t, &info, &sa)) != 0)
 			start_handler(t, sig, &info, &sa);
 		signal_fix_restart(t, NULL);

@@ -1,11 +1,13 @@
 /*
- * Job control: stopping and continuing thread groups (kernel/signal.c do_signal_stop, prepare_signal).
+ * Job control: stopping and continuing thread groups (kernel/signal.c do_signal_stop,
+ *prepare_signal).
  *
- *	running --stop signal taken--> stopping (stop_sig) --last thread parked--> stopped (stopped, stop_report)
- *	stopping, stopped --SIGCONT--> running (cont_report if it was stopped)
- *	any --SIGKILL, group exit--> exiting
+ *	running --stop signal taken--> stopping (stop_sig) --last thread parked--> stopped (stopped,
+ *stop_report) stopping, stopped --SIGCONT--> running (cont_report if it was stopped) any --SIGKILL,
+ *group exit--> exiting
  *
- * Every thread sees stop_sig in signal_deliver and parks on cont_wait; a thread that ends no longer counts.
+ * Every thread sees stop_sig in signal_deliver and parks on cont_wait; a thread that ends no longer
+ *counts.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,8 +28,7 @@ bool stop_continue_locked(struct group *g)
 	g->stopped = false;
 	g->stop_report = 0;
 	g->cont_report = was_stopped;
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		struct task *t = list_entry(pos, struct task, group_link);
 		t->stop_parked = false;
 		signal_recalc_locked(t);
@@ -40,8 +41,7 @@ bool stop_complete_locked(struct group *g)
 {
 	if (!g->stop_sig || g->stopped || g->exiting)
 		return false;
-	list_for_each(pos, &g->threads)
-	{
+	list_for_each(pos, &g->threads) {
 		struct task *t = list_entry(pos, struct task, group_link);
 		if (!t->exiting && !t->stop_parked && !t->trap_stopped)
 			return false;
@@ -97,7 +97,8 @@ void stop_park(struct task *t)
 	mutex_unlock(&tasks_mu);
 
 	if (atomic_load(&t->ptraced)) {
-		/* The tracer decides when it runs on, whatever the group does; stop_parked stays set. */
+		/* The tracer decides when it runs on, whatever the group does; stop_parked stays
+		 * set. */
 		ptrace_group_stop(t);
 		return;
 	}
@@ -107,7 +108,8 @@ void stop_park(struct task *t)
 		if (waitq_wait(&g->cont_wait, &sh->mu, 0, DEADLINE_NEVER) != 0)
 			sleeper_clear_interrupt(&t->sleeper);
 	}
-	/* A tracer came: the stop becomes one for the tracer, without another report of the group's. */
+	/* A tracer came: the stop becomes one for the tracer, without another report of the
+	 * group's. */
 	t->stop_parked = t->stop_parked && t->trap_wanted && !t->kill_pending;
 	t->state = TASK_RUNNING;
 	signal_recalc_locked(t);
@@ -119,7 +121,8 @@ void stop_by_signal(struct task *t, int sig)
 	struct group *g = t->group;
 
 	mutex_lock(&tasks_mu);
-	/* Nobody could continue an orphaned group, so the terminal's signals do not stop it (POSIX). */
+	/* Nobody could continue an orphaned group, so the terminal's signals do not stop it
+	 * (POSIX). */
 	bool orphaned = sig != SIGSTOP && pgrp_is_orphaned_locked(g->pgrp);
 	mutex_lock(&t->sighand->mu);
 	bool stop = !orphaned && t->stop_dequeued && !g->exiting && !t->kill_pending;

@@ -41,7 +41,7 @@ struct group {
 	struct list all_link;      /* [tasks_mu] in the list of all groups: pid.c */
 	int thread_count;          /* [tasks_mu] alive ones */
 	struct group *parent;      /* [tasks_mu] borrowed: the tree keeps it */
-	struct task *parent_task;  /* [tasks_mu] borrowed or NULL: the thread that forked (for __WNOTHREAD, PDEATHSIG) */
+	struct task *parent_task;  /* [tasks_mu] borrowed or NULL: the thread that forked (__WNOTHREAD, PDEATHSIG) */
 	struct list children;      /* [tasks_mu] of group.sibling */
 	struct list sibling;       /* [tasks_mu] */
 	int pgrp, sid;             /* [tasks_mu] */

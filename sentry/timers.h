@@ -1,6 +1,6 @@
 /*
- * Timers that send signals: interval timers (itimer.c) and POSIX timers (posix_timer.c), and the clocks that
- * guests may ask for.
+ * Timers that send signals: interval timers (itimer.c) and POSIX timers (posix_timer.c), and the
+ * clocks that guests may ask for.
  */
 #pragma once
 
@@ -11,7 +11,8 @@ struct group;
 struct posix_timer;
 struct task;
 
-/* SIGALRM was taken from the group's queue: arms the next period of ITIMER_REAL. sighand->mu held. */
+/* SIGALRM was taken from the group's queue: arms the next period of ITIMER_REAL. sighand->mu held.
+ */
 void itimer_real_dequeued_locked(struct group *g);
 /* getitimer(2), setitimer(2); times in ns. -EINVAL for an unknown timer. `which` is checked. */
 int itimer_get(struct task *t, int which, uint64_t *out_value, uint64_t *out_interval) MUST_CHECK;
@@ -22,7 +23,8 @@ void itimer_watch_cpu(struct group *g);
 /* Stops all; waits for running callbacks. No lock held. */
 void itimers_cancel(struct group *g);
 
-/* The signal of a timer is being taken: fills in the overrun count, arms the next period. sighand->mu held. */
+/* The signal of a timer is being taken: fills in the overrun count, arms the next period.
+ * sighand->mu held. */
 void posix_timer_dequeued_locked(struct posix_timer *pt, struct k_siginfo *info);
 /* exec and exit. No lock held. */
 void posix_timers_delete_all(struct group *g);
@@ -36,8 +38,8 @@ int posix_timer_delete(struct task *t, int id);
 
 /* ---- clocks (clock.c) ---- */
 
-/* Reads a clock as clock_gettime(2), dynamic processor clocks of other guests included; ns since its epoch.
- * -EINVAL for an unknown one. */
+/* Reads a clock as clock_gettime(2), dynamic processor clocks of other guests included; ns since
+ * its epoch. -EINVAL for an unknown one. */
 int clock_read(struct task *t, int clockid, uint64_t *out_ns) MUST_CHECK;
 /* Is it a processor-time clock? */
 bool clock_is_cpu(int clockid);

@@ -1,6 +1,6 @@
 /*
- * wait4(2) and waitid(2): kernel/exit.c do_wait. Children hang on the parent's group; every change that a wait may
- * report is made under tasks_mu and announced on the parent's child_wait.
+ * wait4(2) and waitid(2): kernel/exit.c do_wait. Children hang on the parent's group; every change
+ * that a wait may report is made under tasks_mu and announced on the parent's child_wait.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +13,7 @@
 #include "sentry/timers.h"
 
 static bool is_candidate_locked(struct task *t, struct group *c, int idtype, int id, int options)
+	REQUIRES(tasks_mu)
 {
 	if (idtype == P_PID && c->tgid != id)
 		return false;
@@ -36,6 +37,7 @@ static void usage_fill(struct rusage *ru, uint64_t user, uint64_t sys, uint64_t 
 }
 
 static void fill_locked(struct group *c, int status, int code, struct wait_result *out)
+	REQUIRES(tasks_mu)
 {
 	uint64_t user, sys;
 
@@ -58,19 +60,20 @@ static int exit_status_code(int status)
 }
 
 /* The parent's counters take over those of a child that is waited for. */
-static void account_child_locked(struct group *parent, struct group *c)
+static void account_child_locked(struct group *parent, struct group *c) REQUIRES(tasks_mu)
 {
 	uint64_t user, sys;
 
 	group_times_locked(c, &user, &sys);
 	parent->child_utime_ns += user + c->child_utime_ns;
 	parent->child_stime_ns += sys + c->child_stime_ns;
-	parent->child_maxrss_kb = MAX(parent->child_maxrss_kb, MAX(c->maxrss_kb, c->child_maxrss_kb));
+	parent->child_maxrss_kb =
+		MAX(parent->child_maxrss_kb, MAX(c->maxrss_kb, c->child_maxrss_kb));
 }
 
 /* Something to report about c? */
 static bool report_locked(struct task *t, struct group *c, int options, struct wait_result *out,
-			  struct list *dead)
+			  struct list *dead) REQUIRES(tasks_mu)
 {
 	bool keep = options & WNOWAIT;
 
@@ -104,12 +107,11 @@ static bool report_locked(struct task *t, struct group *c, int options, struct w
 
 /* 1 with a result, 0 when there is nothing yet, -ECHILD when there never will be. */
 static int scan_locked(struct task *t, int idtype, int id, int options, struct wait_result *out,
-		       struct list *dead)
+		       struct list *dead) REQUIRES(tasks_mu)
 {
 	bool any = false;
 
-	list_for_each_safe(pos, &t->group->children)
-	{
+	list_for_each_safe(pos, &t->group->children) {
 		struct group *c = list_entry(pos, struct group, sibling);
 		if (!is_candidate_locked(t, c, idtype, id, options))
 			continue;

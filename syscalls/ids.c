@@ -1,6 +1,6 @@
 /*
- * Ids of processes, users and capabilities: credentials(7), capabilities(7). Credentials are never edited in place:
- * each call makes a copy, changes it and publishes it.
+ * Ids of processes, users and capabilities: credentials(7), capabilities(7). Credentials are never
+ * edited in place: each call makes a copy, changes it and publishes it.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -40,7 +40,8 @@ long sys_getppid(struct task *t)
 	struct group *g = t->group;
 
 	mutex_lock(&tasks_mu);
-	/* An orphan belongs to process 1, although the sentry reaps it; the first process has no parent inside. */
+	/* An orphan belongs to process 1, although the sentry reaps it; the first process has no
+	 * parent inside. */
 	int ppid = g->parent ? g->parent->tgid : g->tgid == 1 ? 0 : 1;
 	mutex_unlock(&tasks_mu);
 	return ppid;
@@ -73,7 +74,8 @@ long sys_getsid(struct task *t, int pid)
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-/* Capabilities follow the user ids (capabilities(7), "Effect of user ID changes on capabilities"). */
+/* Capabilities follow the user ids (capabilities(7), "Effect of user ID changes on capabilities").
+ */
 static void fix_capabilities(struct task *t, const struct cred *old, struct cred *new)
 {
 	bool had_root = old->uid == 0 || old->euid == 0 || old->suid == 0;
@@ -170,7 +172,8 @@ long sys_setreuid(struct task *t, uint32_t ruid, uint32_t euid)
 
 	if (!capable && ruid != KEEP_ID && ruid != old->uid && ruid != old->euid)
 		return -EPERM;
-	if (!capable && euid != KEEP_ID && euid != old->uid && euid != old->euid && euid != old->suid)
+	if (!capable && euid != KEEP_ID && euid != old->uid && euid != old->euid &&
+	    euid != old->suid)
 		return -EPERM;
 	struct cred *new = cred_copy(old);
 	if (!new)
@@ -193,9 +196,9 @@ long sys_setresuid(struct task *t, uint32_t ruid, uint32_t euid, uint32_t suid)
 {
 	const struct cred *o = t->cred;
 
-	if (!cred_capable(o, CAP_SETUID) &&
-	    (!is_one_of(ruid, o->uid, o->euid, o->suid) || !is_one_of(euid, o->uid, o->euid, o->suid) ||
-	     !is_one_of(suid, o->uid, o->euid, o->suid)))
+	if (!cred_capable(o, CAP_SETUID) && (!is_one_of(ruid, o->uid, o->euid, o->suid) ||
+					     !is_one_of(euid, o->uid, o->euid, o->suid) ||
+					     !is_one_of(suid, o->uid, o->euid, o->suid)))
 		return -EPERM;
 	struct cred *new = cred_copy(o);
 	if (!new)
@@ -216,17 +219,18 @@ long sys_setfsuid(struct task *t, uint32_t uid)
 
 	/* It reports no errors: what it returns is the id before the call. */
 	if (uid == KEEP_ID || uid == old->fsuid ||
-	    (!cred_capable(old, CAP_SETUID) && uid != old->uid && uid != old->euid && uid != old->suid))
+	    (!cred_capable(old, CAP_SETUID) && uid != old->uid && uid != old->euid &&
+	     uid != old->suid))
 		return ret;
 	struct cred *new = cred_copy(old);
 	if (!new)
 		return ret;
 	new->fsuid = uid;
-	if (!(new->securebits & SECBIT_NO_SETUID_FIXUP)) {
+	if (!(new->securebits &SECBIT_NO_SETUID_FIXUP)) {
 		if (old->fsuid == 0)
 			new->cap_effective &= ~CAP_FS_MASK;
 		if (uid == 0)
-			new->cap_effective |= new->cap_permitted & CAP_FS_MASK;
+			new->cap_effective |= new->cap_permitted &CAP_FS_MASK;
 	}
 	commit(t, new);
 	return ret;
@@ -278,7 +282,8 @@ long sys_setregid(struct task *t, uint32_t rgid, uint32_t egid)
 
 	if (!capable && rgid != KEEP_ID && rgid != old->gid && rgid != old->egid)
 		return -EPERM;
-	if (!capable && egid != KEEP_ID && egid != old->gid && egid != old->egid && egid != old->sgid)
+	if (!capable && egid != KEEP_ID && egid != old->gid && egid != old->egid &&
+	    egid != old->sgid)
 		return -EPERM;
 	struct cred *new = cred_copy(old);
 	if (!new)
@@ -296,9 +301,9 @@ long sys_setresgid(struct task *t, uint32_t rgid, uint32_t egid, uint32_t sgid)
 {
 	const struct cred *o = t->cred;
 
-	if (!cred_capable(o, CAP_SETGID) &&
-	    (!is_one_of(rgid, o->gid, o->egid, o->sgid) || !is_one_of(egid, o->gid, o->egid, o->sgid) ||
-	     !is_one_of(sgid, o->gid, o->egid, o->sgid)))
+	if (!cred_capable(o, CAP_SETGID) && (!is_one_of(rgid, o->gid, o->egid, o->sgid) ||
+					     !is_one_of(egid, o->gid, o->egid, o->sgid) ||
+					     !is_one_of(sgid, o->gid, o->egid, o->sgid)))
 		return -EPERM;
 	struct cred *new = cred_copy(o);
 	if (!new)
@@ -318,7 +323,8 @@ long sys_setfsgid(struct task *t, uint32_t gid)
 	long ret = old->fsgid;
 
 	if (gid == KEEP_ID || gid == old->fsgid ||
-	    (!cred_capable(old, CAP_SETGID) && gid != old->gid && gid != old->egid && gid != old->sgid))
+	    (!cred_capable(old, CAP_SETGID) && gid != old->gid && gid != old->egid &&
+	     gid != old->sgid))
 		return ret;
 	struct cred *new = cred_copy(old);
 	if (!new)
@@ -394,7 +400,8 @@ struct k_cap_data {
 	uint32_t effective, permitted, inheritable;
 };
 
-/* Words per set of an ABI version; 0 for an unknown one, after telling the guest which one we speak. */
+/* Words per set of an ABI version; 0 for an unknown one, after telling the guest which one we
+ * speak. */
 static int cap_words(struct task *t, buf_gp hdr, struct k_cap_header *h, size_t *out_words)
 {
 	*out_words = 0;
@@ -410,7 +417,8 @@ static int cap_words(struct task *t, buf_gp hdr, struct k_cap_header *h, size_t 
 		return 0;
 	default:
 		h->version = _LINUX_CAPABILITY_VERSION_3;
-		return guest_write(t, hdr.addr, &h->version, sizeof(h->version)) ? -EFAULT : -EINVAL;
+		return guest_write(t, hdr.addr, &h->version, sizeof(h->version)) ? -EFAULT
+										 : -EINVAL;
 	}
 }
 
@@ -444,7 +452,8 @@ long sys_capget(struct task *t, buf_gp hdr, buf_gp data)
 }
 
 /* The rules of security/commoncap.c cap_capset. */
-static bool capset_allowed(const struct cred *old, uint64_t effective, uint64_t permitted, uint64_t inheritable)
+static bool capset_allowed(const struct cred *old, uint64_t effective, uint64_t permitted,
+			   uint64_t inheritable)
 {
 	if (!cred_capable(old, CAP_SETPCAP) &&
 	    (inheritable & ~(old->cap_inheritable | old->cap_permitted)))
@@ -478,7 +487,7 @@ long sys_capset(struct task *t, buf_gp hdr, buf_cgp data)
 	new->cap_effective = effective;
 	new->cap_permitted = permitted;
 	new->cap_inheritable = inheritable;
-	new->cap_ambient &= permitted & inheritable;
+	new->cap_ambient &= permitted &inheritable;
 	commit(t, new);
 	return 0;
 }

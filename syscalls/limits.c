@@ -33,13 +33,14 @@ static int check_target(struct task *t, struct task *o)
 		return 0;
 	mutex_lock(&o->mu);
 	const struct cred *oc = o->cred;
-	bool same = c->uid == oc->euid && c->uid == oc->suid && c->uid == oc->uid && c->gid == oc->egid &&
-		    c->gid == oc->sgid && c->gid == oc->gid;
+	bool same = c->uid == oc->euid && c->uid == oc->suid && c->uid == oc->uid &&
+		    c->gid == oc->egid && c->gid == oc->sgid && c->gid == oc->gid;
 	mutex_unlock(&o->mu);
 	return same ? 0 : -EPERM;
 }
 
-long sys_prlimit64(struct task *t, int pid, uint32_t resource, rlimit_cgp new_limit, rlimit_gp old_limit)
+long sys_prlimit64(struct task *t, int pid, uint32_t resource, rlimit_cgp new_limit,
+		   rlimit_gp old_limit)
 {
 	struct rlimit new, old;
 	bool set = !gaddr_is_null(new_limit.addr);

@@ -1,6 +1,6 @@
 /*
- * prctl(2) and arch_prctl(2), personality(2), kcmp(2). An option that no x86 kernel has, or that needs a part of the
- * kernel that we lack, gives EINVAL as a kernel without it does.
+ * prctl(2) and arch_prctl(2), personality(2), kcmp(2). An option that no x86 kernel has, or that
+ * needs a part of the kernel that we lack, gives EINVAL as a kernel without it does.
  */
 #include <asm/prctl.h>
 #include <errno.h>
@@ -47,7 +47,8 @@ static long store_int(struct task *t, uint64_t addr, int32_t value)
 	return guest_write(t, gaddr(addr), &value, sizeof(value));
 }
 
-/* ---- name, death signal and other small state ------------------------------------------------- */
+/* ---- name, death signal and other small state -------------------------------------------------
+ */
 
 static long set_name(struct task *t, uint64_t addr)
 {
@@ -57,7 +58,9 @@ static long set_name(struct task *t, uint64_t addr)
 
 	/* A longer name is cut. */
 	if (len == -ENAMETOOLONG)
-		len = guest_read(t, name, gaddr(addr), sizeof(name) - 1) ? -EFAULT : (ssize_t)sizeof(name) - 1;
+		len = guest_read(t, name, gaddr(addr), sizeof(name) - 1)
+			      ? -EFAULT
+			      : (ssize_t)sizeof(name) - 1;
 	if (len < 0)
 		return len;
 	mutex_lock(&t->sighand->mu);
@@ -165,7 +168,8 @@ static long io_flusher(struct task *t, int option, const struct prctl_args *a)
 	return 0;
 }
 
-/* Yama's exception list: what we check on access is identity only, so it is checked and has no effect. */
+/* Yama's exception list: what we check on access is identity only, so it is checked and has no
+ * effect. */
 static long set_ptracer(uint64_t pid)
 {
 	if (pid == 0 || pid == K_PR_SET_PTRACER_ANY)
@@ -177,7 +181,8 @@ static long set_ptracer(uint64_t pid)
 	return 0;
 }
 
-/* ---- capabilities ----------------------------------------------------------------------------- */
+/* ---- capabilities -----------------------------------------------------------------------------
+ */
 
 static long drop_bounding(struct task *t, uint64_t cap)
 {
@@ -195,7 +200,8 @@ static long drop_bounding(struct task *t, uint64_t cap)
 
 static uint32_t securebits(struct task *t)
 {
-	return (t->cred->securebits & ~SECBIT_KEEP_CAPS) | (t->securebits_keep_caps ? SECBIT_KEEP_CAPS : 0);
+	return (t->cred->securebits & ~SECBIT_KEEP_CAPS) |
+	       (t->securebits_keep_caps ? SECBIT_KEEP_CAPS : 0);
 }
 
 static long set_securebits(struct task *t, uint64_t bits)
@@ -204,8 +210,8 @@ static long set_securebits(struct task *t, uint64_t bits)
 	uint32_t locked = (old & SECBITS_LOCKS) >> 1;
 
 	/* Locked bits and locks themselves stay. */
-	if (((old ^ bits) & locked) || (old & SECBITS_LOCKS & ~bits) || (bits & ~(uint64_t)SECBITS_ALL) ||
-	    !task_capable(t, CAP_SETPCAP))
+	if (((old ^ bits) & locked) || (old & SECBITS_LOCKS & ~bits) ||
+	    (bits & ~(uint64_t)SECBITS_ALL) || !task_capable(t, CAP_SETPCAP))
 		return -EPERM;
 	struct cred *new = cred_copy(t->cred);
 	if (!new)
@@ -261,15 +267,18 @@ static long cap_ambient(struct task *t, const struct prctl_args *a)
 	return 0;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory -----------------------------------------------------------------------------------
+ */
 
 static long set_mm(struct task *t, const struct prctl_args *a)
 {
-	if (a->a5 || (a->a4 && a->a2 != PR_SET_MM_AUXV && a->a2 != PR_SET_MM_MAP && a->a2 != PR_SET_MM_MAP_SIZE))
+	if (a->a5 || (a->a4 && a->a2 != PR_SET_MM_AUXV && a->a2 != PR_SET_MM_MAP &&
+		      a->a2 != PR_SET_MM_MAP_SIZE))
 		return -EINVAL;
 	if (a->a2 == PR_SET_MM_MAP_SIZE)
 		return store_int(t, a->a3, MM_MAP_SIZE);
-	/* LINUX: lets CAP_SYS_RESOURCE move the borders that /proc shows; only checkpoint tools do. */
+	/* LINUX: lets CAP_SYS_RESOURCE move the borders that /proc shows; only checkpoint tools do.
+	 */
 	return -EPERM;
 }
 
@@ -434,13 +443,15 @@ static long prctl_process(struct task *t, int option, const struct prctl_args *a
 	case PR_GET_TIMING:
 		return PR_TIMING_STATISTICAL;
 	case PR_GET_TID_ADDRESS:
-		return guest_write(t, gaddr(a->a2), &t->clear_child_tid, sizeof(t->clear_child_tid));
+		return guest_write(t, gaddr(a->a2), &t->clear_child_tid,
+				   sizeof(t->clear_child_tid));
 	default:
 		return -ENOSYS;
 	}
 }
 
-long sys_prctl(struct task *t, int option, uint64_t arg2, uint64_t arg3, uint64_t arg4, uint64_t arg5)
+long sys_prctl(struct task *t, int option, uint64_t arg2, uint64_t arg3, uint64_t arg4,
+	       uint64_t arg5)
 {
 	const struct prctl_args a = { arg2, arg3, arg4, arg5 };
 	long ret = prctl_process(t, option, &a);
@@ -452,7 +463,8 @@ long sys_prctl(struct task *t, int option, uint64_t arg2, uint64_t arg3, uint64_
 	return ret == -ENOSYS ? -EINVAL : ret;
 }
 
-/* ---- x86 -------------------------------------------------------------------------------------- */
+/* ---- x86 --------------------------------------------------------------------------------------
+ */
 
 #ifndef ARCH_GET_CPUID
 #define ARCH_GET_CPUID 0x1011
@@ -493,9 +505,11 @@ long sys_personality(struct task *t, uint64_t persona)
 	return old;
 }
 
-/* ---- kcmp ------------------------------------------------------------------------------------- */
+/* ---- kcmp -------------------------------------------------------------------------------------
+ */
 
-/* Order of two addresses that says nothing about where they are: equal, or by a scramble of a constant key. */
+/* Order of two addresses that says nothing about where they are: equal, or by a scramble of a
+ * constant key. */
 static long compare(const void *a, const void *b)
 {
 	uint64_t x = (uintptr_t)a * 0x9e3779b97f4a7c15ull, y = (uintptr_t)b * 0x9e3779b97f4a7c15ull;

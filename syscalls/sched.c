@@ -1,6 +1,6 @@
 /*
- * Scheduling calls: sched(7), nice, affinity, I/O priority. The host schedules; what a guest asks for is checked and
- * remembered, so that it reads back what it set.
+ * Scheduling calls: sched(7), nice, affinity, I/O priority. The host schedules; what a guest asks
+ * for is checked and remembered, so that it reads back what it set.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -168,9 +168,9 @@ long sys_sched_rr_get_interval(struct task *t, int pid, timespec_gp interval)
 		return -ESRCH;
 	int policy = o->sched_policy & ~K_SCHED_RESET_ON_FORK;
 	task_put(o);
-	struct timespec ts = ns_to_timespec(policy == SCHED_RR	 ? RR_INTERVAL_NS :
-					    policy == SCHED_FIFO ? 0 :
-								   FAIR_INTERVAL_NS);
+	struct timespec ts = ns_to_timespec(policy == SCHED_RR     ? RR_INTERVAL_NS
+					    : policy == SCHED_FIFO ? 0
+								   : FAIR_INTERVAL_NS);
 	return guest_store(t, interval, &ts);
 }
 
@@ -186,8 +186,9 @@ static int load_attr(struct task *t, buf_cgp attr, struct k_sched_attr *a)
 		return -EFAULT;
 	if (size == 0)
 		size = SCHED_ATTR_SIZE_VER0;
-	int err = size < SCHED_ATTR_SIZE_VER0 || size > PAGE_SIZE ? -E2BIG :
-								    guest_load_ext(t, a, sizeof(*a), attr, size);
+	int err = size < SCHED_ATTR_SIZE_VER0 || size > PAGE_SIZE
+			  ? -E2BIG
+			  : guest_load_ext(t, a, sizeof(*a), attr, size);
 	if (err == -E2BIG && guest_write(t, attr.addr, &known, sizeof(known)) != 0)
 		return -EFAULT;
 	return err;
@@ -195,17 +196,17 @@ static int load_attr(struct task *t, buf_cgp attr, struct k_sched_attr *a)
 
 static int set_attr(struct task *t, struct task *o, const struct k_sched_attr *a)
 {
-	int policy = a->flags & SCHED_FLAG_KEEP_POLICY ? o->sched_policy & ~K_SCHED_RESET_ON_FORK :
-							 (int)a->policy;
+	int policy = a->flags & SCHED_FLAG_KEEP_POLICY ? o->sched_policy & ~K_SCHED_RESET_ON_FORK
+						       : (int)a->policy;
 
 	/* LINUX: admits deadline tasks; that needs a scheduler of our own. */
 	if (policy == K_SCHED_DEADLINE)
 		return task_capable(t, CAP_SYS_NICE) ? -EBUSY : -EPERM;
 	if (a->flags & SCHED_FLAG_KEEP_PARAMS)
 		return may_change(t, o) ? 0 : -EPERM;
-	int err = set_policy(t, o,
-			     policy | (a->flags & SCHED_FLAG_RESET_ON_FORK ? K_SCHED_RESET_ON_FORK : 0),
-			     (int)a->priority);
+	int err = set_policy(
+		t, o, policy | (a->flags & SCHED_FLAG_RESET_ON_FORK ? K_SCHED_RESET_ON_FORK : 0),
+		(int)a->priority);
 	if (!err && !is_rt(policy))
 		o->group->nice = a->nice < -20 ? -20 : MIN(a->nice, 19);
 	return err;
@@ -232,7 +233,8 @@ long sys_sched_setattr(struct task *t, int pid, buf_cgp attr, uint32_t flags)
 
 long sys_sched_getattr(struct task *t, int pid, buf_gp attr, uint32_t size, uint32_t flags)
 {
-	if (pid < 0 || gaddr_is_null(attr.addr) || flags || size > PAGE_SIZE || size < SCHED_ATTR_SIZE_VER0)
+	if (pid < 0 || gaddr_is_null(attr.addr) || flags || size > PAGE_SIZE ||
+	    size < SCHED_ATTR_SIZE_VER0)
 		return -EINVAL;
 	struct task *o = target(t, pid);
 	if (!o)
@@ -321,8 +323,8 @@ long sys_getcpu(struct task *t, u32_gp cpu, u32_gp node, struct gaddr unused UNU
 
 /* ---- nice and I/O priority ------------------------------------------------------------------- */
 
-/* Calls fn for each process that (which, who) names: `which` counts as for getpriority(2). -ESRCH for none; the
- * result is that of the last call, as in Linux. */
+/* Calls fn for each process that (which, who) names: `which` counts as for getpriority(2). -ESRCH
+ * for none; the result is that of the last call, as in Linux. */
 static int for_processes(struct task *t, int which, int who,
 			 int (*fn)(struct task *t, struct group *g, void *arg), void *arg)
 {
@@ -332,8 +334,7 @@ static int for_processes(struct task *t, int which, int who,
 	struct task *one = which == PRIO_PROCESS && who ? task_find_locked(who) : t;
 	uint32_t uid = who ? (uint32_t)who : t->cred->uid;
 	int pgrp = who ? who : t->group->pgrp;
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		bool match = (which == PRIO_PROCESS && one && one->group == g) ||
 			     (which == PRIO_PGRP && g->pgrp == pgrp) ||
@@ -432,7 +433,8 @@ static int check_ioprio(struct task *t, int value)
 }
 
 /* ioprio's `which` counts from 1, otherwise as getpriority's. */
-static int for_ioprio(struct task *t, int which, int who, int (*fn)(struct task *, struct group *, void *), void *arg)
+static int for_ioprio(struct task *t, int which, int who,
+		      int (*fn)(struct task *, struct group *, void *), void *arg)
 {
 	return which < 1 || which > 3 ? -EINVAL : for_processes(t, which - 1, who, fn, arg);
 }
@@ -465,7 +467,8 @@ long sys_ioprio_get(struct task *t, int which, int who)
 	(MB_GLOBAL | MB_GLOBAL_EXPEDITED | MB_REGISTER_GLOBAL_EXPEDITED | MB_PRIVATE_EXPEDITED |   \
 	 MB_REGISTER_PRIVATE_EXPEDITED | MB_GET_REGISTRATIONS)
 
-/* Threads of a guest run in other host processes, which only the host's system-wide barrier reaches. */
+/* Threads of a guest run in other host processes, which only the host's system-wide barrier
+ * reaches. */
 long sys_membarrier(struct task *t, int cmd, uint32_t flags, int cpu_id UNUSED)
 {
 	struct mm *mm = t->mm;

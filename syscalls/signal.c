@@ -27,7 +27,8 @@ static void forget_ignored_locked(struct task *t, int sig)
 		sigpending_remove(&list_entry(pos, struct task, group_link)->pending, SIG_BIT(sig));
 }
 
-long sys_rt_sigaction(struct task *t, int signum, sigaction_cgp act, sigaction_gp oldact, uint64_t sigsetsize)
+long sys_rt_sigaction(struct task *t, int signum, sigaction_cgp act, sigaction_gp oldact,
+		      uint64_t sigsetsize)
 {
 	struct k_sigaction new, old;
 	bool set = !gaddr_is_null(act.addr);
@@ -51,7 +52,8 @@ long sys_rt_sigaction(struct task *t, int signum, sigaction_cgp act, sigaction_g
 	return gaddr_is_null(oldact.addr) ? 0 : guest_store(t, oldact, &old);
 }
 
-long sys_rt_sigprocmask(struct task *t, int how, sigset_cgp set, sigset_gp oldset, uint64_t sigsetsize)
+long sys_rt_sigprocmask(struct task *t, int how, sigset_cgp set, sigset_gp oldset,
+			uint64_t sigsetsize)
 {
 	uint64_t old = t->blocked, new;
 
@@ -143,7 +145,8 @@ long sys_rt_sigsuspend(struct task *t, sigset_cgp mask, uint64_t sigsetsize)
 	return ret;
 }
 
-/* Sleeps with `want` unblocked; the signals in it wake us but are not dropped or delivered (real_blocked). */
+/* Sleeps with `want` unblocked; the signals in it wake us but are not dropped or delivered
+ * (real_blocked). */
 static int sleep_for(struct task *t, uint64_t want, deadline_t deadline, struct k_siginfo *info)
 {
 	struct mutex *mu = &t->sighand->mu;
@@ -172,7 +175,8 @@ static int sleep_for(struct task *t, uint64_t want, deadline_t deadline, struct 
 	return err == -ERESTARTSYS ? -EINTR : -EAGAIN;
 }
 
-long sys_rt_sigtimedwait(struct task *t, sigset_cgp set, siginfo_gp info, timespec_cgp timeout, uint64_t sigsetsize)
+long sys_rt_sigtimedwait(struct task *t, sigset_cgp set, siginfo_gp info, timespec_cgp timeout,
+			 uint64_t sigsetsize)
 {
 	struct k_siginfo si;
 	struct timespec ts;
@@ -207,6 +211,7 @@ long sys_restart_syscall(struct task *t)
 
 /* One process; tasks_mu held. */
 static int kill_group_locked(struct task *t, struct group *g, const struct k_siginfo *info)
+	REQUIRES(tasks_mu)
 {
 	if (info->si_signo < 0 || info->si_signo > SIG_COUNT)
 		return -EINVAL;
@@ -214,7 +219,7 @@ static int kill_group_locked(struct task *t, struct group *g, const struct k_sig
 	return err ? err : signal_send_group_locked(g, info);
 }
 
-static int kill_one_locked(struct task *t, int pid, const struct k_siginfo *info)
+static int kill_one_locked(struct task *t, int pid, const struct k_siginfo *info) REQUIRES(tasks_mu)
 {
 	/* The id of any thread names its process. */
 	struct task *to = task_find_locked(pid);
@@ -223,12 +228,12 @@ static int kill_one_locked(struct task *t, int pid, const struct k_siginfo *info
 }
 
 static int kill_pgrp_locked(struct task *t, int pgrp, const struct k_siginfo *info)
+	REQUIRES(tasks_mu)
 {
 	int ret = -ESRCH;
 	bool success = false;
 
-	list_for_each_safe(pos, group_list_locked())
-	{
+	list_for_each_safe(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp != pgrp)
 			continue;
@@ -239,12 +244,11 @@ static int kill_pgrp_locked(struct task *t, int pgrp, const struct k_siginfo *in
 }
 
 /* Everybody but the first process and the caller. */
-static int kill_all_locked(struct task *t, const struct k_siginfo *info)
+static int kill_all_locked(struct task *t, const struct k_siginfo *info) REQUIRES(tasks_mu)
 {
 	int ret = -ESRCH;
 
-	list_for_each_safe(pos, group_list_locked())
-	{
+	list_for_each_safe(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->tgid <= 1 || g == t->group)
 			continue;
@@ -316,7 +320,8 @@ long sys_tgkill(struct task *t, int tgid, int tid, int sig)
 }
 
 /* An info that the guest made. Those of the kernel and of kill(2) cannot be forged for others. */
-static int load_info(struct task *t, siginfo_cgp from, int sig, bool to_self, struct k_siginfo *info)
+static int load_info(struct task *t, siginfo_cgp from, int sig, bool to_self,
+		     struct k_siginfo *info)
 {
 	if (guest_load(t, info, from) != 0)
 		return -EFAULT;

@@ -175,7 +175,8 @@ static int sleep_until(struct task *t, deadline_t deadline)
 	}
 }
 
-/* Processor clocks have no timer of their own: looks again when the time can be up at the earliest. */
+/* Processor clocks have no timer of their own: looks again when the time can be up at the earliest.
+ */
 static int sleep_until_cpu(struct task *t, int clockid, uint64_t target)
 {
 	for (;;) {
@@ -192,7 +193,8 @@ static int sleep_until_cpu(struct task *t, int clockid, uint64_t target)
 
 static int sleep_on(struct task *t, int clockid, uint64_t deadline)
 {
-	return clock_is_cpu(clockid) ? sleep_until_cpu(t, clockid, deadline) : sleep_until(t, deadline);
+	return clock_is_cpu(clockid) ? sleep_until_cpu(t, clockid, deadline)
+				     : sleep_until(t, deadline);
 }
 
 /* A relative sleep goes on until its first deadline however often it is interrupted. */

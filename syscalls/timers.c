@@ -82,7 +82,8 @@ long sys_timer_create(struct task *t, int clockid, sigevent_cgp sevp, i32_gp tim
 	return -EFAULT;
 }
 
-long sys_timer_settime(struct task *t, int timerid, int flags, itimerspec_cgp new_value, itimerspec_gp old_value)
+long sys_timer_settime(struct task *t, int timerid, int flags, itimerspec_cgp new_value,
+		       itimerspec_gp old_value)
 {
 	struct k_itimerspec new, old;
 
