@@ -31,6 +31,7 @@
 #include "sentry/plat.h"
 #include "sentry/proc.h"
 #include "sentry/resources.h"
+#include "sentry/session.h"
 #include "sentry/task.h"
 #include "sentry/task_hooks.h"
 #include "sentry/trace.h"
@@ -42,6 +43,7 @@
 
 /* Queued to the main thread when the first process has ended, or stopped. */
 #define DONE_SIGNAL (PLAT_REQUEST_SIGNAL + 1)
+#define STOP_SIGNAL (PLAT_REQUEST_SIGNAL + 2)
 
 static pid_t main_tid;
 static int init_status; /* wait status; written before DONE_SIGNAL is queued */
@@ -168,6 +170,36 @@ static void *wait_for_init(void *arg UNUSED)
 	return NULL;
 }
 
+/* The first process was stopped (Ctrl-Z): called with tasks_mu held. */
+static void init_stopped(bool stopped)
+{
+	if (stopped)
+		syscall(SYS_tgkill, getpid(), main_tid, STOP_SIGNAL);
+}
+
+/* pinfold stops with its first process, so that the shell outside gets its terminal back, and both go on together. */
+static void stop_with_guest(void)
+{
+	struct k_siginfo info;
+	struct group *g = group_find(1);
+
+	if (!g)
+		return;
+	mutex_lock(&tasks_mu);
+	bool stopped = g->stopped;
+	int pgrp = g->pgrp;
+	mutex_unlock(&tasks_mu);
+	group_put(g);
+	if (!stopped)
+		return;
+	hosttty_restore();
+	kill(getpid(), SIGSTOP);
+	/* Here after SIGCONT. */
+	hosttty_resume();
+	siginfo_init(&info, SIGCONT, SI_KERNEL);
+	signal_send_pgrp(pgrp, &info);
+}
+
 static void reap_children(void)
 {
 	int status;
@@ -217,6 +249,8 @@ static int main_loop(deadline_t deadline)
 			return init_status;
 		if (sig == SIGCHLD)
 			reap_children();
+		else if (sig == STOP_SIGNAL)
+			stop_with_guest();
 		else if (sig == PLAT_REQUEST_SIGNAL)
 			plat->main_request();
 		else if (sig != SIGPIPE)
@@ -256,6 +290,9 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 	if (err)
 		return fail("cannot start the gofer", err);
 	task_hooks_install();
+	stop_init_hook = init_stopped;
+	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group). */
+	session_init_is_watched = getsid(getppid()) == getsid(0) && getpgid(getppid()) != getpgrp();
 	uts_init(spec->hostname);
 	trace_init(spec->trace_fd);
 	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT, (uint32_t)PID_MAX_DEFAULT));
