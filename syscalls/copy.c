@@ -230,6 +230,12 @@ static long splice_out(struct end *in, struct end *out, size_t size, bool nonblo
 	return done;
 }
 
+/* Where in its page the source stands: a slot of the pipe holds what is in one page of the file. */
+static size_t page_offset(const struct end *in)
+{
+	return in->f->ops->seek ? (size_t)in->pos % PAGE_SIZE : 0;
+}
+
 /* Fills up to `room` pages from the source; their number, or -errno when there is none. */
 static int fill_pages(struct end *in, struct pipe_page *pages, unsigned room, size_t size,
 		      long *out_bytes)
@@ -239,7 +245,7 @@ static int fill_pages(struct end *in, struct pipe_page *pages, unsigned room, si
 
 	*out_bytes = 0;
 	while (n < room && size > 0) {
-		size_t want = MIN(size, PAGE_SIZE);
+		size_t want = MIN(size, PAGE_SIZE - page_offset(in));
 		void *page = mem_alloc(PAGE_SIZE);
 		got = page ? read_end(in, page, want) : -ENOMEM;
 		if (got <= 0) {
@@ -259,7 +265,8 @@ static int fill_pages(struct end *in, struct pipe_page *pages, unsigned room, si
 static long splice_in(struct end *in, struct end *out, size_t size, bool nonblock)
 {
 	struct pipe_page pages[PIPE_SPLICE_MAX];
-	size_t want = MIN((size + PAGE_SIZE - 1) / PAGE_SIZE, (size_t)PIPE_SPLICE_MAX);
+	size_t want =
+		MIN((size + page_offset(in) + PAGE_SIZE - 1) / PAGE_SIZE, (size_t)PIPE_SPLICE_MAX);
 	long bytes;
 
 	int room = pipe_reserve(out->f, (unsigned)want, nonblock || file_nonblock(out->f));
