@@ -29,6 +29,8 @@ void dcache_exchange(struct dentry *a, struct dentry *b);
 bool dentry_is_ancestor(struct dentry *a, struct dentry *d);
 /* Evicts until the cache is within its bound. No lock may be held that an inode's free needs. */
 void dcache_trim(void);
+/* Evicts up to `want` unused names, the oldest first; how many it did. Same condition. */
+size_t dcache_shrink(size_t want);
 /* Forgets all dentries of sb: it is being freed. */
 void dcache_purge(struct superblock *sb);
 /* Number of cached dentries, for tests. */

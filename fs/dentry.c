@@ -334,6 +334,27 @@ void dcache_trim(void)
 	put_collected(&gone);
 }
 
+size_t dcache_shrink(size_t want)
+{
+	struct list gone = LIST_INIT(gone);
+	size_t done = 0;
+
+	mutex_lock(&lock);
+	for (size_t left = cached; left > 0 && done < want; left--) {
+		struct dentry *d = list_first(&lru, struct dentry, lru_link);
+		if (ref_count(&d->ref) == 1) {
+			collect_locked(d, &gone);
+			done++;
+		} else {
+			list_del_init(&d->lru_link);
+			list_add_tail(&lru, &d->lru_link);
+		}
+	}
+	mutex_unlock(&lock);
+	put_collected(&gone);
+	return done;
+}
+
 void dcache_purge(struct superblock *sb)
 {
 	struct list gone = LIST_INIT(gone);

@@ -149,6 +149,18 @@ static void read_node(struct rpc *r, struct gofer_node *out)
 	read_bytes(&r->in, &out->attr, sizeof(out->attr));
 }
 
+/* The descriptor that must have come goes to the caller. */
+static int take_fd(struct rpc *r, int *out_fd)
+{
+	if (r->fd == HOST_FD_LOST)
+		return -EMFILE; /* ours have run out */
+	if (r->fd < 0)
+		return broken(r->c);
+	*out_fd = r->fd;
+	r->fd = -1;
+	return 0;
+}
+
 /* Ends a call whose reply is a node and, when out_fd is given, a descriptor. */
 static int rpc_node(struct rpc *r, struct gofer_node *out, int *out_fd)
 {
@@ -156,12 +168,8 @@ static int rpc_node(struct rpc *r, struct gofer_node *out, int *out_fd)
 
 	if (!err)
 		read_node(r, out);
-	if (!err && out_fd) {
-		*out_fd = r->fd;
-		if (r->fd < 0)
-			err = broken(r->c);
-		r->fd = -1;
-	}
+	if (!err && out_fd)
+		err = take_fd(r, out_fd);
 	int end = rpc_end(r, err);
 	if (end && !err && out_fd)
 		host_close(*out_fd);
@@ -235,12 +243,8 @@ int gofer_open(struct gofer_client *c, uint32_t fid, uint32_t flags, int *out_fd
 	write_u32(&r.out, fid);
 	write_u32(&r.out, flags);
 	int err = rpc_call(&r);
-	if (!err && r.fd < 0)
-		err = broken(c);
-	if (!err) {
-		*out_fd = r.fd;
-		r.fd = -1;
-	}
+	if (!err)
+		err = take_fd(&r, out_fd);
 	int end = rpc_end(&r, err);
 	if (end && !err)
 		host_close(*out_fd);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fs/dcache.h"
 #include "fs/goferfs_priv.h"
 #include "platform/base/alloc.h"
 #include "platform/host/host.h"
@@ -142,11 +143,34 @@ void goferfs_free(struct inode *ino)
 	mutex_lock(&fs->table_mu);
 	list_del_init(&gi->table_link);
 	mutex_unlock(&fs->table_mu);
-	gofer_forget(fs->client, gi->fid);
+	uint32_t fid = atomic_load(&gi->fid);
+	if (fid)
+		gofer_forget(fs->client, fid);
 	goferfs_drop_kept(gi);
 	mem_free(gi->target);
 	mutex_fini(&gi->attr_mu);
 	mem_free(gi);
+}
+
+/* Without its handle the host's number may be used again, so nobody must find the inode by it. */
+static void give_up(struct goferfs_inode *gi)
+{
+	struct goferfs *fs = goferfs_of(&gi->base);
+
+	mutex_lock(&fs->table_mu);
+	list_del_init(&gi->table_link);
+	mutex_unlock(&fs->table_mu);
+	uint32_t fid = atomic_exchange(&gi->fid, 0);
+	if (fid)
+		gofer_forget(fs->client, fid);
+	goferfs_drop_kept(gi);
+}
+
+bool goferfs_make_room(int err, int *tries)
+{
+	if (err != -EMFILE || ++*tries > 4)
+		return false;
+	return dcache_shrink(1000) > 0;
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */
@@ -412,4 +436,10 @@ bool goferfs_is_shared(const struct superblock *sb)
 	const struct goferfs *fs = sb->priv;
 
 	return sb->ops == &goferfs_sb_ops && fs->shared;
+}
+
+void goferfs_give_up(struct inode *ino)
+{
+	if (ino->sb->ops == &goferfs_sb_ops)
+		give_up(to_goferfs(ino));
 }

@@ -13,3 +13,6 @@ struct gofer_client;
 int goferfs_new(struct gofer_client *c, uint32_t export, bool shared, struct superblock **out) MUST_CHECK;
 /* Was sb made by goferfs_new with `shared`? False for other file systems. */
 bool goferfs_is_shared(const struct superblock *sb);
+/* The inode's host file will not be looked at any more (an overlay has a copy): frees its handle. Nothing for
+ * inodes of other file systems. */
+void goferfs_give_up(struct inode *ino);

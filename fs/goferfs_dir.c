@@ -14,9 +14,12 @@
 static int walk_one(struct inode *dir, const char *name, struct gofer_node *out)
 {
 	unsigned count;
-	int stop;
+	int err, stop, tries = 0;
 
-	return gofer_walk(goferfs_of(dir)->client, to_goferfs(dir)->fid, &name, 1, out, &count, &stop);
+	do {
+		err = gofer_walk(goferfs_of(dir)->client, to_goferfs(dir)->fid, &name, 1, out, &count, &stop);
+	} while (goferfs_make_room(err, &tries));
+	return err;
 }
 
 static int dir_lookup(struct inode *dir, const char *name, struct inode **out)

@@ -208,7 +208,7 @@ static int get_host_file(struct inode *ino, int flags, struct host_file **out)
 {
 	struct goferfs_inode *gi = to_goferfs(ino);
 	uint32_t host_flags = (uint32_t)flags & (O_ACCMODE | O_SYNC | O_DSYNC);
-	int fd;
+	int err, fd, tries = 0;
 
 	*out = take_known(gi, flags);
 	if (*out)
@@ -216,7 +216,9 @@ static int get_host_file(struct inode *ino, int flags, struct host_file **out)
 	/* The fourth access mode is Linux' "for ioctl only": nothing of the host's has any. */
 	if ((flags & O_ACCMODE) == O_ACCMODE)
 		host_flags = O_RDONLY;
-	int err = gofer_open(goferfs_of(ino)->client, gi->fid, host_flags, &fd);
+	do {
+		err = gofer_open(goferfs_of(ino)->client, gi->fid, host_flags, &fd);
+	} while (goferfs_make_room(err, &tries));
 	if (!err)
 		err = host_file_new(fd, out);
 	if (!err && host_flags == O_RDONLY)

@@ -30,7 +30,7 @@ int host_file_new(int fd, struct host_file **out) MUST_CHECK; /* takes fd */
 
 struct goferfs_inode {
 	struct inode base;
-	uint32_t fid;              /* [I] */
+	_Atomic uint32_t fid;      /* 0 once given up */
 	uint64_t host_dev, host_ino; /* [I] */
 	uint64_t dev_index;        /* [I] of the host device, for numbers */
 	struct list table_link;    /* [table_mu] */
@@ -52,6 +52,9 @@ static inline struct goferfs *goferfs_of(struct inode *ino)
 {
 	return ino->sb->priv;
 }
+
+/* The gofer (or we) ran out of handles or descriptors: gives up cached names. Is it worth trying again? */
+bool goferfs_make_room(int err, int *tries);
 
 extern const struct inode_ops goferfs_dir_inode_ops, goferfs_file_inode_ops, goferfs_other_inode_ops;
 

@@ -207,14 +207,33 @@ void ovl_free(struct inode *ino)
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
+/* Where attributes are read from. */
+static struct inode *real_inode(struct inode *ino)
+{
+	struct tmpfs_inode *upper = ovl_upper(to_ovl(ino));
+
+	return upper ? &upper->base : to_ovl(ino)->lower;
+}
+
+/* A lower inode is given up when it has been copied: whoever was just about to use it looks again. */
+static bool copied_meanwhile(struct inode *ino, const struct inode *real, long err)
+{
+	return err == -ESTALE && real != real_inode(ino);
+}
+
 int ovl_getattr(struct inode *ino, struct fs_stat *out)
 {
 	struct ovl_inode *oi = to_ovl(ino);
-	struct tmpfs_inode *upper = ovl_upper(oi);
+	struct inode *real;
+	int err;
 
-	int err = upper ? tmpfs_getattr(&upper->base, out) : oi->lower->ops->getattr(oi->lower, out);
+	do {
+		real = real_inode(ino);
+		err = real->ops->getattr(real, out);
+	} while (copied_meanwhile(ino, real, err));
 	if (err)
 		return err;
+	bool upper = real != oi->lower;
 	out->dev = ino->sb->dev;
 	out->ino = ino->ino;
 	/* LINUX: as there, a directory that is merged has one link: the number of its parts is not known. */
@@ -243,19 +262,16 @@ int ovl_setattr(struct inode *ino, const struct iattr *attr)
 	return err;
 }
 
-/* Where attributes are read from. */
-static struct inode *real_inode(struct inode *ino)
-{
-	struct tmpfs_inode *upper = ovl_upper(to_ovl(ino));
-
-	return upper ? &upper->base : to_ovl(ino)->lower;
-}
-
 ssize_t ovl_getxattr(struct inode *ino, const char *name, void *buf, size_t size)
 {
-	struct inode *real = real_inode(ino);
+	struct inode *real;
+	ssize_t n;
 
-	return real->ops->getxattr ? real->ops->getxattr(real, name, buf, size) : -EOPNOTSUPP;
+	do {
+		real = real_inode(ino);
+		n = real->ops->getxattr ? real->ops->getxattr(real, name, buf, size) : -EOPNOTSUPP;
+	} while (copied_meanwhile(ino, real, n));
+	return n;
 }
 
 int ovl_setxattr(struct inode *ino, const char *name, const void *val, size_t size, int flags)
@@ -267,9 +283,14 @@ int ovl_setxattr(struct inode *ino, const char *name, const void *val, size_t si
 
 ssize_t ovl_listxattr(struct inode *ino, char *buf, size_t size)
 {
-	struct inode *real = real_inode(ino);
+	struct inode *real;
+	ssize_t n;
 
-	return real->ops->listxattr ? real->ops->listxattr(real, buf, size) : -EOPNOTSUPP;
+	do {
+		real = real_inode(ino);
+		n = real->ops->listxattr ? real->ops->listxattr(real, buf, size) : -EOPNOTSUPP;
+	} while (copied_meanwhile(ino, real, n));
+	return n;
 }
 
 int ovl_removexattr(struct inode *ino, const char *name)
@@ -285,9 +306,14 @@ int ovl_removexattr(struct inode *ino, const char *name)
 
 static int other_readlink(struct inode *ino, char *buf, size_t size)
 {
-	struct inode *real = real_inode(ino);
+	struct inode *real;
+	int n;
 
-	return real->ops->readlink(real, buf, size);
+	do {
+		real = real_inode(ino);
+		n = real->ops->readlink(real, buf, size);
+	} while (copied_meanwhile(ino, real, n));
+	return n;
 }
 
 /* A file that is opened for reading goes on reading what is below when it is copied up later, as on Linux. */
@@ -298,8 +324,13 @@ static int file_open(struct inode *ino, int flags, const struct cred *c, struct 
 		if (err)
 			return err;
 	}
-	struct inode *real = real_inode(ino);
-	return real->ops->open(real, flags, c, out);
+	struct inode *real;
+	int err;
+	do {
+		real = real_inode(ino);
+		err = real->ops->open(real, flags, c, out);
+	} while (copied_meanwhile(ino, real, err));
+	return err;
 }
 
 const struct inode_ops ovl_file_inode_ops = {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/goferfs.h"
 #include "fs/overlayfs_priv.h"
 #include "platform/base/alloc.h"
 
@@ -194,8 +195,14 @@ int ovl_copy_up(struct ovl_inode *oi, uint64_t size)
 	mutex_lock_nested(&oi->copy_mu);
 	if (!ovl_upper(oi))
 		err = copy_up_locked(oi, size);
+	bool pinned_twice = oi->table_pin;
 	mutex_unlock(&oi->copy_mu);
-	return err ? err : ovl_pin(oi);
+	if (!err)
+		err = ovl_pin(oi);
+	/* Its one name leads here now: what is below is not looked at again. */
+	if (!err && oi->base.type != S_IFDIR && !pinned_twice)
+		goferfs_give_up(oi->lower);
+	return err;
 }
 
 /* Links of a file that has no upper part; copy_mu is held. */

@@ -79,6 +79,8 @@ ssize_t host_recv_msg(int sock, void *buf, size_t size, int *out_fd)
 		return -errno;
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h))
 		take_fds(h, out_fd);
+	if ((m.msg_flags & MSG_CTRUNC) && *out_fd < 0)
+		*out_fd = HOST_FD_LOST;
 	if (m.msg_flags & MSG_TRUNC) {
 		if (*out_fd >= 0)
 			close(*out_fd);
