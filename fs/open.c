@@ -237,7 +237,8 @@ static int open_last(struct walk *w, int flags, uint32_t mode, struct last_resul
 		if ((flags & O_CREAT) && w->last_slash)
 			return -EISDIR;
 		r->want_dir |= w->last_slash;
-		/* A slash behind a link overrides O_NOFOLLOW, for what the link leads to as well. */
+		/* A slash behind a link overrides O_NOFOLLOW, for what the link leads to as well.
+		 */
 		follow |= w->last_slash;
 		if (flags & O_CREAT)
 			err = lookup_or_create(w, mode, &d, &r->created);

@@ -28,7 +28,8 @@ static int check_permission(struct path p, const struct cred *c, const char *nam
 	}
 	if (has_prefix(name, XATTR_SECURITY_PREFIX))
 		return write && !cred_capable(c, CAP_SYS_ADMIN) ? -EPERM : 0;
-	/* Access control lists: none of our file systems has them, whatever a host tree may hold. */
+	/* Access control lists: none of our file systems has them, whatever a host tree may hold.
+	 */
 	if (has_prefix(name, XATTR_SYSTEM_PREFIX))
 		return -EOPNOTSUPP;
 	if (has_prefix(name, XATTR_TRUSTED_PREFIX)) {
