@@ -37,6 +37,7 @@
 #define SENTRY 1u
 #define PTRACER 2u
 #define GOFER 4u
+#define WATCHER 8u
 
 struct role {
 	const char *name;
@@ -47,6 +48,7 @@ static const struct role roles[] = {
 	{ "sentry", SENTRY },
 	{ "sentry_ptrace", SENTRY | PTRACER },
 	{ "gofer", GOFER },
+	{ "watcher", WATCHER },
 };
 
 struct row {
@@ -162,6 +164,10 @@ static void print_names(void)
 
 int main(void)
 {
+	/* The program is for the machine that runs pinfold: what the kernel of the build machine has (a sandbox may
+	 * have no seccomp) does not matter. Level 3 knows KILL_PROCESS. */
+	if (seccomp_api_set(3) != 0)
+		die("libseccomp is too old");
 	printf("/* Made by platform/host/gen_filter.c from platform/host/host.def. */\n");
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		check_rows(&roles[i]);
