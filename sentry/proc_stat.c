@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "fs/tty.h"
 #include "platform/base/alloc.h"
+#include "sentry/plat.h"
 #include "sentry/proc_priv.h"
 
 #define PAGE_KB (PAGE_SIZE / 1024)
@@ -32,8 +35,13 @@ struct snapshot {
 		uint64_t total, data, stack, exec, shared, locked; /* pages */
 		uint64_t start_code, end_code, start_stack, start_data, end_data, brk;
 		uint64_t arg_start, arg_end, env_start, env_end;
+		uint64_t anon, file; /* resident pages */
 	} mm;
 };
+
+/* Pages that one look at a process's residency examines: 4 GiB, some milliseconds. */
+#define RESIDENT_LOOK_MAX (1u << 20)
+#define RESIDENT_CHUNK 4096
 
 /* Guest threads do not report when they sleep; one that is inside a call and is not the reader is
  * taken to wait in it. */
@@ -150,6 +158,47 @@ static void snap_pointers(struct task *t, struct snapshot *s)
 	}
 }
 
+/* The resident pages of up to RESIDENT_CHUNK of v from *at on; *at moves. mm->mu held; mm is the
+ * caller's. */
+static uint64_t count_resident_locked(const struct vma *v, uint64_t *at)
+{
+	uint8_t bytes[RESIDENT_CHUNK];
+	uint64_t n = MIN((v->end - *at) >> PAGE_SHIFT, sizeof(bytes)), found = 0;
+
+	if (plat->resident(current_task()->ctx, *at, n << PAGE_SHIFT, bytes))
+		memset(bytes, 0, sizeof(bytes));
+	for (uint64_t i = 0; i < n; i++)
+		found += bytes[i] & 1;
+	*at += n << PAGE_SHIFT;
+	return found;
+}
+
+/* LINUX: counts resident pages. The host does that for a stub, out of the sentry's reach. The
+ * caller can be asked about its own anonymous memory; of files, and of other processes, what is
+ * shown is what could be resident at most. */
+static void snap_resident(struct mm *mm, struct snapshot *s)
+{
+	struct task *me = current_task();
+	bool own = me && me->mm == mm;
+	uint64_t at = 0, looks = 0;
+	struct vma *v;
+
+	mutex_lock(&mm->mu);
+	while ((v = vma_find_locked(mm, at)) != NULL) {
+		at = MAX(at, v->start);
+		uint64_t pages = (v->end - at) >> PAGE_SHIFT;
+		if (own && !v->file && v->prot != PROT_NONE && looks < RESIDENT_LOOK_MAX) {
+			looks += MIN(pages, (uint64_t)RESIDENT_CHUNK);
+			s->mm.anon += count_resident_locked(v, &at);
+			continue;
+		}
+		if (v->prot != PROT_NONE)
+			*(v->file ? &s->mm.file : &s->mm.anon) += pages;
+		at = v->end;
+	}
+	mutex_unlock(&mm->mu);
+}
+
 static void snap_mm(struct task *t, struct snapshot *s)
 {
 	struct mm *mm = mm_use_of(t);
@@ -175,6 +224,7 @@ static void snap_mm(struct task *t, struct snapshot *s)
 	s->mm.env_start = mm->env_start;
 	s->mm.env_end = mm->env_end;
 	mutex_unlock(&mm->mu);
+	snap_resident(mm, s);
 	mm_unuse(mm);
 }
 
@@ -200,11 +250,9 @@ static void snap_done(struct snapshot *s)
 	cred_put((struct cred *)(uintptr_t)s->cred);
 }
 
-/* LINUX: counts resident pages. The host does that for a stub, out of the sentry's reach; what is
- * shown is what could be resident at most, private writable memory and code. */
 static uint64_t resident_pages(const struct snapshot *s)
 {
-	return MIN(s->mm.total, s->mm.data + s->mm.exec + s->mm.shared);
+	return MIN(s->mm.total, s->mm.anon + s->mm.file);
 }
 
 /* The priority column: 20 + nice, negative for real-time policies. */
@@ -301,8 +349,8 @@ static void status_memory(const struct snapshot *s, struct fmt *out)
 		{ "VmPin", 0 },
 		{ "VmHWM", rss },
 		{ "VmRSS", rss },
-		{ "RssAnon", MIN(rss, s->mm.data * PAGE_KB) },
-		{ "RssFile", rss - MIN(rss, s->mm.data * PAGE_KB) },
+		{ "RssAnon", MIN(rss, s->mm.anon * PAGE_KB) },
+		{ "RssFile", rss - MIN(rss, s->mm.anon * PAGE_KB) },
 		{ "RssShmem", 0 },
 		{ "VmData", s->mm.data * PAGE_KB },
 		{ "VmStk", s->mm.stack * PAGE_KB },
