@@ -5,6 +5,7 @@
  * per process are exact, those per thread are an estimate. A platform that knows better has
  * ctx_cpu_ns.
  */
+#include <sys/mman.h>
 #include <time.h>
 
 #include "sentry/exit.h"
@@ -14,6 +15,10 @@
 /* Host clock ids of other processes and threads: see clock.c; kind SCHED. */
 #define HOST_PROCESS_CLOCK(pid) ((clockid_t)((~(unsigned)(pid) << 3) | 2u))
 #define HOST_THREAD_CLOCK(tid) ((clockid_t)((~(unsigned)(tid) << 3) | 6u))
+
+#define SAMPLE_PAGES 8192 /* per host call: 32 MiB */
+#define SAMPLE_CALLS_MAX 128
+#define SAMPLE_PERIOD_NS 100000000u
 
 static uint64_t host_clock(clockid_t id)
 {
@@ -66,6 +71,52 @@ void task_times_final(struct task *t)
 {
 	task_times_fold(t);
 	t->stime_ns += host_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Bounded: what a program has only reserved would take for ever to look at. */
+static uint64_t resident_pages(struct task *t)
+{
+	struct mm *mm = t->mm;
+	uint8_t vec[SAMPLE_PAGES];
+	uint64_t pages = 0;
+	unsigned calls = 0;
+
+	mutex_lock(&mm->mu);
+	for (struct vma *v = vma_find_locked(mm, 0); v; v = vma_next_locked(v)) {
+		if (v->file || v->prot == PROT_NONE)
+			continue;
+		for (uint64_t at = v->start, n; at < v->end && calls < SAMPLE_CALLS_MAX;
+		     at += n << PAGE_SHIFT) {
+			n = MIN((v->end - at) >> PAGE_SHIFT, sizeof(vec));
+			calls++;
+			if (plat->resident(t->ctx, at, n << PAGE_SHIFT, vec) != 0)
+				break;
+			for (uint64_t i = 0; i < n; i++)
+				pages += vec[i] & 1;
+		}
+	}
+	mutex_unlock(&mm->mu);
+	return pages;
+}
+
+/* LINUX: keeps the peak of all resident pages as they come. The host knows that of a stub, out of
+ * our reach; counted are the anonymous pages that are resident when somebody asks. */
+void task_sample_memory(struct task *t)
+{
+	uint64_t now = mono_now_ns(), pages;
+	struct group *g = t->group;
+
+	mutex_lock(&tasks_mu);
+	bool recent = now - g->maxrss_ns < SAMPLE_PERIOD_NS;
+	if (!recent)
+		g->maxrss_ns = now;
+	mutex_unlock(&tasks_mu);
+	if (recent)
+		return;
+	pages = resident_pages(t);
+	mutex_lock(&tasks_mu);
+	g->maxrss_kb = MAX(g->maxrss_kb, pages * (PAGE_SIZE / 1024));
+	mutex_unlock(&tasks_mu);
 }
 
 void group_times_locked(struct group *g, uint64_t *out_user_ns, uint64_t *out_sys_ns)

@@ -53,7 +53,6 @@ int sighand_new(struct sighand **out)
 	ref_init(&sh->ref);
 	mutex_init(&sh->mu, RANK_SIGHAND);
 	waitq_init(&sh->signalfd_wait);
-	list_init(&sh->signalfds);
 	*out = sh;
 	return 0;
 }

@@ -37,9 +37,9 @@ struct sighand {
 	struct ref ref;
 	struct mutex mu;                          /* rank SIGHAND */
 	struct k_sigaction action[SIG_COUNT + 1]; /* [mu] by number; [0] unused */
-	struct waitq
-		signalfd_wait; /* woken (POLLIN) whenever a signal is queued to a user of this */
-	struct list signalfds; /* [mu] wait queues of signalfd to wake: owned by signalfd.c */
+	/* Woken (POLLIN) whenever a signal is queued to a user of this: signalfd readers and
+	 * pollers. */
+	struct waitq signalfd_wait;
 };
 
 DECLARE_REF(sighand);

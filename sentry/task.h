@@ -71,6 +71,7 @@ struct group {
 	uint64_t dead_utime_ns, dead_stime_ns;     /* [tasks_mu] of ended threads */
 	uint64_t child_utime_ns, child_stime_ns;   /* [tasks_mu] of waited-for children */
 	uint64_t child_maxrss_kb, maxrss_kb;       /* [tasks_mu] */
+	uint64_t maxrss_ns;                        /* [tasks_mu] when maxrss_kb was last looked at */
 	uint64_t start_ns;         /* [I] mono */
 	int oom_score_adj;         /* [a] */
 	int nice;                  /* [a] */
@@ -137,6 +138,7 @@ struct task {
 	int pdeath_signal;          /* [tasks_mu] */
 	bool no_new_privs;          /* [t] sticky */
 	uint64_t personality;       /* [t] */
+	uint32_t mempolicy;         /* [t] set_mempolicy(2): see MEMPOLICY_NODE */
 	uint64_t timer_slack_ns;    /* [t] */
 	bool vfork_active;          /* [tasks_mu] the parent waits for our exec or exit */
 	struct waitq vfork_wait;    /* the parent sleeps here on its own task */

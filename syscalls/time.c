@@ -143,12 +143,15 @@ long sys_getrusage(struct task *t, int who, rusage_gp usage)
 
 	switch (who) {
 	case RUSAGE_SELF:
+		task_sample_memory(t);
 		usage_of_group(t->group, &ru);
 		break;
 	case RUSAGE_CHILDREN:
 		usage_of_children(t->group, &ru);
 		break;
 	case RUSAGE_THREAD:
+		task_sample_memory(t);
+		usage_of_group(t->group, &ru);
 		task_times(t, &user, &sys);
 		ru.ru_utime = ns_to_timeval(user);
 		ru.ru_stime = ns_to_timeval(sys);
