@@ -130,6 +130,7 @@ static void copy_task_fields(struct task *t, struct task *n, const struct clone_
 		n->altstack.flags = SS_DISABLE;
 	n->no_new_privs = t->no_new_privs;
 	n->personality = t->personality;
+	n->mempolicy = t->mempolicy;
 	n->timer_slack_ns = t->timer_slack_ns;
 	n->sched_policy = t->sched_policy;
 	n->sched_prio = t->sched_prio;

@@ -30,6 +30,7 @@ struct task;
 #define VMA_DONTDUMP 2048u
 #define VMA_ANON_FILE 8192u /* shared anonymous memory: the file is ours, shown as /dev/zero */
 #define VMA_NOEXEC 4096u    /* mprotect may not add PROT_EXEC: the file lies on a noexec mount */
+#define VMA_SEALED 16384u   /* mseal(2): no unmapping, moving, changing of protection */
 
 struct vma {
 	struct rb_node node;
@@ -39,6 +40,7 @@ struct vma {
 	struct file *file; /* [mm->mu] referenced; NULL for anonymous. Shared anonymous memory has a
 			      memfd file */
 	uint64_t off;      /* [mm->mu] of start in the file, bytes */
+	uint32_t policy;   /* [mm->mu] mbind(2): mode, its flags, MEMPOLICY_NODE; 0 the default */
 	struct vma *dead_next; /* list of removed ones, until the lock is dropped */
 };
 
@@ -107,6 +109,16 @@ int mm_mprotect(struct task *t, uint64_t addr, uint64_t size, int prot) MUST_CHE
 int64_t mm_mremap(struct task *t, uint64_t old_addr, uint64_t old_size, uint64_t new_size,
 		  unsigned flags, uint64_t new_addr) MUST_CHECK;
 uint64_t mm_brk(struct task *t, uint64_t addr);
+/* A NUMA policy names node 0, the only one. */
+#define MEMPOLICY_NODE 0x80000000u
+/* mbind(2), remembered only. -EFAULT when something in the range is not mapped. */
+int mm_mbind(struct task *t, uint64_t addr, uint64_t size, uint32_t policy) MUST_CHECK;
+/* The policy of the mapping at addr; -EFAULT. */
+int mm_get_policy(struct task *t, uint64_t addr, uint32_t *out_policy) MUST_CHECK;
+/* mseal(2); remap_file_pages(2), which re-maps another part of the file that lies there. */
+int mm_mseal(struct task *t, uint64_t addr, uint64_t size) MUST_CHECK;
+int mm_remap_file(struct task *t, uint64_t addr, uint64_t size, uint64_t off, unsigned map_flags)
+	MUST_CHECK;
 int mm_madvise(struct task *t, uint64_t addr, uint64_t size, int advice) MUST_CHECK;
 int mm_msync(struct task *t, uint64_t addr, uint64_t size, int flags) MUST_CHECK;
 int mm_mincore(struct task *t, uint64_t addr, uint64_t size, buf_gp vec) MUST_CHECK;

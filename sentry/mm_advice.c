@@ -96,6 +96,13 @@ static bool is_hint(int advice)
 	       advice == MADV_PAGEOUT;
 }
 
+/* What throws contents away: as good as a change to memory that nobody may write. */
+static bool is_discard(int advice)
+{
+	return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_DONTNEED_LOCKED ||
+	       advice == MADV_DONTFORK || advice == MADV_WIPEONFORK;
+}
+
 /* One piece inside one mapping. */
 static int advise_locked(struct task *t, const struct vma *v, uint64_t start, uint64_t end,
 			 int advice, struct vma **dead)
@@ -106,6 +113,8 @@ static int advise_locked(struct task *t, const struct vma *v, uint64_t start, ui
 
 	if (err)
 		return err > 0 ? 0 : err;
+	if ((v->flags & VMA_SEALED) && !v->file && !(v->prot & PROT_WRITE) && is_discard(advice))
+		return -EPERM;
 	bool flags = flag_change(advice, &set, &clear);
 	if (flags) {
 		err = vma_reserve_locked(mm);
@@ -410,4 +419,58 @@ int mm_mlockall(struct task *t, int flags)
 	mutex_unlock(&mm->mu);
 	vma_free_dead(dead);
 	return err;
+}
+
+/* ---- mseal, mbind ---------------------------------------------------------------------------- */
+
+/* Sets flags and policy of all of [addr, addr + size); `hole` is the error when not all of it is
+ * mapped. */
+static int mark_range(struct task *t, uint64_t addr, uint64_t size, unsigned flags,
+		      const uint32_t *policy, int hole)
+{
+	uint64_t end = addr + page_up(size);
+	struct vma *dead = NULL;
+	struct mm *mm = t->mm;
+
+	if ((addr & ~PAGE_MASK) || (size && page_up(size) == 0) || end < addr)
+		return -EINVAL;
+	if (end == addr)
+		return 0;
+	mutex_lock(&mm->mu);
+	int err = vma_range_full_locked(mm, addr, end) ? vma_reserve_locked(mm) : hole;
+	if (!err) {
+		vma_isolate_locked(mm, addr, end);
+		for (struct vma *v = vma_find_locked(mm, addr); v && v->start < end;
+		     v = vma_next_locked(v)) {
+			v->flags |= flags;
+			if (policy)
+				v->policy = *policy;
+		}
+		vma_merge_locked(mm, addr, end, &dead);
+	}
+	mutex_unlock(&mm->mu);
+	vma_free_dead(dead);
+	return err;
+}
+
+int mm_mseal(struct task *t, uint64_t addr, uint64_t size)
+{
+	return mark_range(t, addr, size, VMA_SEALED, NULL, -ENOMEM);
+}
+
+int mm_mbind(struct task *t, uint64_t addr, uint64_t size, uint32_t policy)
+{
+	return mark_range(t, addr, size, 0, &policy, -EFAULT);
+}
+
+int mm_get_policy(struct task *t, uint64_t addr, uint32_t *out_policy)
+{
+	struct mm *mm = t->mm;
+
+	mutex_lock(&mm->mu);
+	struct vma *v = vma_find_locked(mm, addr);
+	bool mapped = v && v->start <= addr;
+	*out_policy = mapped ? v->policy : 0;
+	mutex_unlock(&mm->mu);
+	return mapped ? 0 : -EFAULT;
 }

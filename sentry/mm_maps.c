@@ -176,6 +176,7 @@ static void show_vm_flags(const struct vma *v, struct fmt *out)
 		{ v->flags & VMA_NORESERVE, "nr" },
 		{ v->flags & VMA_WIPEONFORK, "wf" },
 		{ (v->flags & VMA_DONTDUMP) || (v->flags & VMA_VVAR), "dd" },
+		{ v->flags & VMA_SEALED, "sl" },
 	};
 
 	fmt_puts(out, "VmFlags: ");

@@ -299,6 +299,8 @@ static int64_t mmap_locked(struct mm *mm, struct plat_ctx *via, const struct mma
 		return addr;
 	v->start = (uint64_t)addr;
 	v->end = v->start + size;
+	if (vma_range_sealed_locked(mm, v->start, v->end))
+		return -EPERM;
 	if ((req->map_flags & MAP_LOCKED) || (mm->future_flags & VMA_LOCKED))
 		v->flags |= VMA_LOCKED;
 	err = check_limits_locked(mm, req, v);
@@ -359,7 +361,8 @@ int mm_munmap(struct task *t, uint64_t addr, uint64_t size)
 	mutex_lock(&mm->mu);
 	int err = 0;
 	if (vma_range_used_locked(mm, addr, addr + size)) {
-		err = vma_reserve_locked(mm);
+		err = vma_range_sealed_locked(mm, addr, addr + size) ? -EPERM
+								     : vma_reserve_locked(mm);
 		if (!err)
 			err = plat->unmap(t->ctx, addr, size);
 		if (!err)
@@ -374,6 +377,8 @@ int mm_munmap(struct task *t, uint64_t addr, uint64_t size)
 
 static int may_protect_locked(struct mm *mm, const struct vma *v, int prot, uint64_t bytes)
 {
+	if (v->flags & VMA_SEALED)
+		return -EPERM;
 	if ((prot & PROT_WRITE) && !(v->flags & VMA_MAYWRITE))
 		return -EACCES;
 	if ((prot & PROT_EXEC) && (v->flags & VMA_NOEXEC))
@@ -522,7 +527,7 @@ uint64_t mm_brk(struct task *t, uint64_t addr)
 	else if (new > old)
 		err = brk_grow_locked(mm, t->ctx, old, new, &dead);
 	else if (new < old && vma_range_used_locked(mm, new, old)) {
-		err = vma_reserve_locked(mm);
+		err = vma_range_sealed_locked(mm, new, old) ? -EPERM : vma_reserve_locked(mm);
 		if (!err)
 			err = plat->unmap(t->ctx, new, old - new);
 		if (!err)

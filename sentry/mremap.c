@@ -154,6 +154,10 @@ static int64_t remap_locked(struct mm *mm, struct plat_ctx *via, struct mremap_r
 	struct vma *v = vma_find_locked(mm, r->old_addr);
 	if (!v || v->start > r->old_addr)
 		return -EFAULT;
+	if (vma_range_sealed_locked(mm, r->old_addr, r->old_addr + MAX(r->old_size, PAGE_SIZE)) ||
+	    ((r->flags & MREMAP_FIXED) &&
+	     vma_range_sealed_locked(mm, r->new_addr, r->new_addr + r->new_size)))
+		return -EPERM;
 	if (r->flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 		return remap_to_locked(mm, via, r, dead);
 	if (r->old_size >= r->new_size) {
@@ -193,4 +197,26 @@ int64_t mm_mremap(struct task *t, uint64_t old_addr, uint64_t old_size, uint64_t
 	mutex_unlock(&t->mm->mu);
 	vma_free_dead(dead);
 	return result;
+}
+
+int mm_remap_file(struct task *t, uint64_t addr, uint64_t size, uint64_t off, unsigned map_flags)
+{
+	struct mmap_request req = { .addr = addr, .size = size, .off = off };
+	struct mm *mm = t->mm;
+	int64_t err = -EINVAL;
+
+	mutex_lock(&mm->mu);
+	struct vma *v = vma_find_locked(mm, addr);
+	if (v && v->start <= addr && v->end >= addr + size && v->file && (v->flags & VMA_SHARED)) {
+		req.file = file_get(v->file);
+		req.prot = v->prot;
+		req.vma_flags = v->flags & VMA_ANON_FILE;
+		req.map_flags = (map_flags & MAP_NONBLOCK) | MAP_SHARED | MAP_FIXED | MAP_POPULATE |
+				(v->flags & VMA_LOCKED ? MAP_LOCKED : 0);
+	}
+	mutex_unlock(&mm->mu);
+	if (req.file)
+		err = mm_mmap(t, &req);
+	file_put(req.file);
+	return err < 0 ? (int)err : 0;
 }

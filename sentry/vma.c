@@ -226,7 +226,8 @@ void vma_cut_locked(struct mm *mm, uint64_t start, uint64_t end, struct vma **de
 static bool can_merge(const struct vma *a, const struct vma *b)
 {
 	return a->end == b->start && a->prot == b->prot && a->flags == b->flags &&
-	       a->file == b->file && !(a->flags & (VMA_VDSO | VMA_VVAR)) &&
+	       a->file == b->file && a->policy == b->policy &&
+	       !(a->flags & (VMA_VDSO | VMA_VVAR)) &&
 	       (!a->file || a->off + (a->end - a->start) == b->off);
 }
 
@@ -255,6 +256,15 @@ bool vma_range_used_locked(struct mm *mm, uint64_t start, uint64_t end)
 {
 	struct vma *v = vma_find_locked(mm, start);
 	return v && v->start < end;
+}
+
+bool vma_range_sealed_locked(struct mm *mm, uint64_t start, uint64_t end)
+{
+	for (struct vma *v = vma_find_locked(mm, start); v && v->start < end;
+	     v = vma_next_locked(v))
+		if (v->flags & VMA_SEALED)
+			return true;
+	return false;
 }
 
 uint64_t vma_range_bytes_locked(struct mm *mm, uint64_t start, uint64_t end)

@@ -32,6 +32,7 @@ struct vma *vma_prev_locked(struct vma *v);
 struct vma *vma_first_locked(struct mm *mm);
 /* Is any address of [start, end) mapped? All of it? How many bytes? */
 bool vma_range_used_locked(struct mm *mm, uint64_t start, uint64_t end);
+bool vma_range_sealed_locked(struct mm *mm, uint64_t start, uint64_t end);
 bool vma_range_full_locked(struct mm *mm, uint64_t start, uint64_t end);
 uint64_t vma_range_bytes_locked(struct mm *mm, uint64_t start, uint64_t end);
 /* Lowest address at which something else may end below v: its start, less the guard gap when it

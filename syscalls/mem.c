@@ -115,6 +115,23 @@ long sys_munlockall(struct task *t)
 	return mm_mlockall(t, 0);
 }
 
+long sys_mseal(struct task *t, struct gaddr addr, uint64_t len, uint64_t flags)
+{
+	return flags ? -EINVAL : mm_mseal(t, addr.va, len);
+}
+
+long sys_remap_file_pages(struct task *t, struct gaddr addr, uint64_t size, uint64_t prot,
+			  uint64_t pgoff, uint64_t flags)
+{
+	uint64_t start = page_down(addr.va);
+
+	size = page_down(size);
+	if (prot != 0 || start + size <= start || pgoff + (size >> PAGE_SHIFT) < pgoff ||
+	    pgoff > UINT64_MAX >> PAGE_SHIFT)
+		return -EINVAL;
+	return mm_remap_file(t, start, size, pgoff << PAGE_SHIFT, (unsigned)flags);
+}
+
 /* ---- advice for another process ------------------------------------------------------------- */
 
 static long process_advice(struct task *t, struct group *g, int advice)
@@ -183,48 +200,54 @@ static int load_nodes(struct task *t, u64_cgp mask, uint64_t maxnode, bool *out_
 	return 0;
 }
 
-static int check_policy(struct task *t, uint64_t mode, u64_cgp mask, uint64_t maxnode)
+/* The policy as it is remembered, or why it is none. */
+static int make_policy(struct task *t, uint64_t mode, u64_cgp mask, uint64_t maxnode, uint32_t *out)
 {
 	uint64_t flags = mode & MODE_FLAGS, kind = mode & ~(uint64_t)MODE_FLAGS;
+	const uint64_t both = MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES;
 	bool any;
 
-	if (kind >= MPOL_MODES || (flags & (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES)) ==
-					  (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES))
+	if (kind >= MPOL_MODES || (flags & both) == both)
 		return -EINVAL;
 	int err = load_nodes(t, mask, maxnode, &any);
 	if (err)
 		return err;
-	if (kind == MPOL_DEFAULT || kind == MPOL_LOCAL)
-		return any ? -EINVAL : 0;
-	if (kind == MPOL_PREFERRED)
-		return !any && flags ? -EINVAL : 0;
-	return any ? 0 : -EINVAL;
+	/* A preferred node that is not named is the local one. */
+	if (kind == MPOL_PREFERRED && !any) {
+		if (flags)
+			return -EINVAL;
+		kind = MPOL_LOCAL;
+	}
+	if (kind == MPOL_DEFAULT || kind == MPOL_LOCAL ? any : !any)
+		return -EINVAL;
+	*out = kind == MPOL_DEFAULT ? 0 : (uint32_t)(kind | flags) | (any ? MEMPOLICY_NODE : 0);
+	return 0;
 }
 
 long sys_mbind(struct task *t, struct gaddr addr, uint64_t len, uint64_t mode, u64_cgp nmask,
 	       uint64_t maxnode, uint32_t flags)
 {
-	uint64_t start = addr.va, end = start + page_up(len);
+	uint64_t end = addr.va + page_up(len);
+	uint32_t policy;
 
 	if (flags & ~(uint32_t)(MPOL_MF_STRICT | MPOL_MF_MOVE | MPOL_MF_MOVE_ALL))
 		return -EINVAL;
 	if ((flags & MPOL_MF_MOVE_ALL) && !task_capable(t, CAP_SYS_NICE))
 		return -EPERM;
-	if ((start & ~PAGE_MASK) || end < start)
+	if ((addr.va & ~PAGE_MASK) || end < addr.va)
 		return -EINVAL;
-	int err = check_policy(t, mode, nmask, maxnode);
-	if (err || end == start)
-		return err;
-	mutex_lock(&t->mm->mu);
-	struct vma *v = vma_find_locked(t->mm, start);
-	bool mapped = v && v->start <= start;
-	mutex_unlock(&t->mm->mu);
-	return mapped ? 0 : -EFAULT;
+	int err = make_policy(t, mode, nmask, maxnode, &policy);
+	return err ? err : mm_mbind(t, addr.va, len, policy);
 }
 
 long sys_set_mempolicy(struct task *t, int mode, u64_cgp nmask, uint64_t maxnode)
 {
-	return check_policy(t, (uint32_t)mode, nmask, maxnode);
+	uint32_t policy;
+	int err = make_policy(t, (uint32_t)mode, nmask, maxnode, &policy);
+
+	if (!err)
+		t->mempolicy = policy;
+	return err;
 }
 
 static int store_nodes(struct task *t, u64_gp mask, uint64_t maxnode, uint64_t first)
@@ -239,29 +262,46 @@ static int store_nodes(struct task *t, u64_gp mask, uint64_t maxnode, uint64_t f
 	return 0;
 }
 
+/* What get_mempolicy reports for a policy: with MPOL_F_NODE a node, which is always 0. */
+static int policy_value(uint64_t flags, uint32_t policy, int32_t *out)
+{
+	*out = (int32_t)(policy & ~MEMPOLICY_NODE);
+	if (flags & MPOL_F_NODE) {
+		if (!(flags & MPOL_F_ADDR) && (*out & ~MODE_FLAGS) != MPOL_INTERLEAVE)
+			return -EINVAL;
+		*out = 0;
+	}
+	return 0;
+}
+
 long sys_get_mempolicy(struct task *t, i32_gp policy, u64_gp nmask, uint64_t maxnode,
 		       struct gaddr addr, uint64_t flags)
 {
-	const int32_t value = 0; /* MPOL_DEFAULT; with MPOL_F_NODE the number of the node */
 	bool allowed = flags & MPOL_F_MEMS_ALLOWED;
+	uint32_t found = t->mempolicy;
+	int32_t value = 0;
+	int err = 0;
 
 	if (flags & ~(uint64_t)(MPOL_F_NODE | MPOL_F_ADDR | MPOL_F_MEMS_ALLOWED))
 		return -EINVAL;
 	if (!gaddr_is_null(nmask.addr) && maxnode < 1)
 		return -EINVAL;
-	if (allowed && (flags & (MPOL_F_NODE | MPOL_F_ADDR)))
-		return -EINVAL;
-	if (flags & MPOL_F_ADDR) {
-		mutex_lock(&t->mm->mu);
-		struct vma *v = vma_find_locked(t->mm, addr.va);
-		bool mapped = v && v->start <= addr.va;
-		mutex_unlock(&t->mm->mu);
-		if (!mapped)
-			return -EFAULT;
-	} else if (addr.va || (flags & MPOL_F_NODE)) {
-		return -EINVAL;
+	if (allowed) {
+		if (flags & (MPOL_F_NODE | MPOL_F_ADDR))
+			return -EINVAL;
+		found = MEMPOLICY_NODE;
+	} else if (flags & MPOL_F_ADDR) {
+		err = mm_get_policy(t, addr.va, &found);
+	} else if (addr.va) {
+		err = -EINVAL;
 	}
+	if (!err)
+		err = policy_value(flags, found, &value);
+	if (err)
+		return err;
 	if (!gaddr_is_null(policy.addr) && guest_store(t, policy, &value))
 		return -EFAULT;
-	return gaddr_is_null(nmask.addr) ? 0 : store_nodes(t, nmask, maxnode, allowed ? 1 : 0);
+	if (gaddr_is_null(nmask.addr))
+		return 0;
+	return store_nodes(t, nmask, maxnode, found & MEMPOLICY_NODE ? 1 : 0);
 }
