@@ -64,17 +64,20 @@ static void print_file(int fd)
 		       (long)lseek(fd, 0, SEEK_CUR));
 }
 
-static void make_name(char out[64])
+/* `up`: with ".." among the parts. Symlinks never lead up, and names do so by five levels at most:
+ * with the check in stay_inside, nothing outside the six levels can be reached. */
+static void make_name(char out[64], bool up)
 {
 	static const char *const parts[] = {
 		"a", "b", "c", "d", "a", "b", ".", "..", "l", "m", ""
 	};
 	int depth = 1 + (int)pick(4);
 
-	strcpy(out, pick(12) ? "" : pick(2) ? "./" : "../");
+	strcpy(out, pick(12) ? "" : pick(2) || !up ? "./" : "../");
 	for (int i = 0; i < depth; i++) {
 		strcat(out, i ? "/" : "");
-		strcat(out, parts[pick(i ? 11 : 10)]);
+		const char *part = parts[pick(i ? 11 : 10)];
+		strcat(out, !up && strcmp(part, "..") == 0 ? "." : part);
 	}
 	if (pick(8) == 0)
 		strcat(out, "/");
@@ -116,7 +119,10 @@ static void op_link(const char *a, const char *b)
 
 static void op_symlink(const char *a, const char *b)
 {
-	print_result("symlink", b, a, symlink(b, a));
+	char body[64];
+
+	make_name(body, false);
+	print_result("symlink", body, a, symlink(body, a));
 	print_stat(a);
 }
 
@@ -275,16 +281,32 @@ static void list(const char *dir, int depth)
 	}
 }
 
+/* The working directory may have moved up with a rename, or be gone: back to where names are
+ * harmless. */
+static void stay_inside(const char *home)
+{
+	char now[4096];
+
+	if ((!getcwd(now, sizeof(now)) || strncmp(now, home, strlen(home)) != 0) &&
+	    fchdir(base) != 0)
+		abort();
+}
+
 static void names(int count)
 {
-	char a[64], b[64];
+	char a[64], b[64], home[4096];
 
 	base = open(".", O_RDONLY);
+	if (base < 0 || !getcwd(home, sizeof(home)) || !strstr(home, "/1/2/3/4/5/6")) {
+		fprintf(stderr, "file_ops: not in a directory that is deep enough\n");
+		exit(2);
+	}
 	for (int i = 0; i < FILES; i++)
 		files[i] = -1;
 	for (int i = 0; i < count; i++) {
-		make_name(a);
-		make_name(b);
+		stay_inside(home);
+		make_name(a, true);
+		make_name(b, true);
 		printf("%d ", i);
 		ops[pick(sizeof(ops) / sizeof(ops[0]))](a, b);
 	}
