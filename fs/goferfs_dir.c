@@ -240,7 +240,10 @@ static int load(struct goferfs_dir_file *df, uint64_t pos)
 		if (!df->list)
 			return -ENOMEM;
 	}
-	int err = gofer_readdir(goferfs_of(ino)->client, to_goferfs(ino)->fid, pos, df->list);
+	int err, tries = 0;
+	do {
+		err = gofer_readdir(goferfs_of(ino)->client, to_goferfs(ino)->fid, pos, df->list);
+	} while (goferfs_make_room(err, &tries));
 	if (err) {
 		mem_free(df->list);
 		df->list = NULL;

@@ -25,6 +25,7 @@
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630
 /* Numbers of inodes that exist above only start here, out of the way of what host file systems use. */
 #define FRESH_INO_BASE (1ull << 48)
+#define DIR_SIZE 4096
 
 /* ---- inodes ------------------------------------------------------------------------------- */
 
@@ -236,6 +237,11 @@ int ovl_getattr(struct inode *ino, struct fs_stat *out)
 	bool upper = real != oi->lower;
 	out->dev = ino->sb->dev;
 	out->ino = ino->ino;
+	/* As on the disk that programs take this for, not as in memory. */
+	if (upper && ino->type == S_IFDIR) {
+		out->size = DIR_SIZE;
+		out->blocks = DIR_SIZE / 512;
+	}
 	/* LINUX: as there, a directory that is merged has one link: the number of its parts is not known. */
 	if (upper && oi->lower && ino->type == S_IFDIR)
 		out->nlink = 1;
