@@ -28,6 +28,7 @@
 #include "platform/host/seccomp.h"
 #include "sentry/init_exec.h"
 #include "sentry/limits.h"
+#include "sentry/memwatch.h"
 #include "sentry/plat.h"
 #include "sentry/proc.h"
 #include "sentry/resources.h"
@@ -44,6 +45,8 @@
 /* Queued to the main thread when the first process has ended, or stopped. */
 #define DONE_SIGNAL (PLAT_REQUEST_SIGNAL + 1)
 #define STOP_SIGNAL (PLAT_REQUEST_SIGNAL + 2)
+/* From the watcher of the memory limit. */
+#define MEMORY_SIGNAL (PLAT_REQUEST_SIGNAL + 3)
 
 static pid_t main_tid;
 static int init_status; /* wait status; written before DONE_SIGNAL is queued */
@@ -226,7 +229,7 @@ static void forward(const siginfo_t *si)
 	group_put(g);
 }
 
-/* Until the first process has ended; its wait status, or -ETIMEDOUT. */
+/* Until the first process has ended; its wait status, -ETIMEDOUT, or -ENOMEM at the memory limit. */
 static int main_loop(deadline_t deadline)
 {
 	sigset_t all;
@@ -247,6 +250,8 @@ static int main_loop(deadline_t deadline)
 			continue;
 		if (sig == DONE_SIGNAL)
 			return init_status;
+		if (sig == MEMORY_SIGNAL)
+			return -ENOMEM;
 		if (sig == SIGCHLD)
 			reap_children();
 		else if (sig == STOP_SIGNAL)
@@ -263,6 +268,11 @@ static int exit_status(const struct sandbox_spec *spec, int status)
 	if (status == -ETIMEDOUT) {
 		log_error("time-out of %.3g s: the sandbox was ended", (double)spec->timeout_ns / 1e9);
 		return STATUS_TIMEOUT;
+	}
+	if (status == -ENOMEM) {
+		log_error("memory limit of %lu MiB reached: the sandbox was ended",
+			  (unsigned long)(spec->memory_limit >> 20));
+		return 128 + SIGKILL;
 	}
 	if (init_exec_failure())
 		return init_exec_failure();
@@ -289,6 +299,8 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 	err = start_gofer(spec, &gofer);
 	if (err)
 		return fail("cannot start the gofer", err);
+	if (spec->memory_limit && (err = memwatch_start(spec->memory_limit, MEMORY_SIGNAL)))
+		return fail("cannot watch the memory limit", err);
 	task_hooks_install();
 	stop_init_hook = init_stopped;
 	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group). */

@@ -33,6 +33,7 @@ static const struct filter filters[HOST_ROLE_COUNT] = {
 	[HOST_SENTRY] = { filter_sentry, ARRAY_SIZE(filter_sentry) },
 	[HOST_SENTRY_PTRACE] = { filter_sentry_ptrace, ARRAY_SIZE(filter_sentry_ptrace) },
 	[HOST_GOFER] = { filter_gofer, ARRAY_SIZE(filter_gofer) },
+	[HOST_WATCHER] = { filter_watcher, ARRAY_SIZE(filter_watcher) },
 };
 
 #ifdef PINFOLD_DEBUG

@@ -9,6 +9,7 @@ enum host_role {
 	HOST_SENTRY,        /* on every platform but ptrace */
 	HOST_SENTRY_PTRACE, /* the sentry that traces its stubs */
 	HOST_GOFER,
+	HOST_WATCHER, /* sentry/memwatch.c */
 	HOST_ROLE_COUNT
 };
 
