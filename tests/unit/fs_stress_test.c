@@ -1,5 +1,7 @@
-/* Threads that make, move, remove and look up the same few names at once: no deadlock (the lock
- * order is checked in debug builds), no leak, no stale name. */
+/*
+ * Threads that create, move, link, read and remove at random in one small tree: no deadlock, no lock out of
+ * order, no leak, and only errors that such a race can give. Over tmpfs and over an overlay.
+ */
 #include <errno.h>
 #include <linux/fs.h>
 #include <pthread.h>
@@ -10,141 +12,180 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <unistd.h>
 
 #include "fs/dcache.h"
-#include "fs/inotify.h"
+#include "fs/overlayfs.h"
 #include "fs/tmpfs.h"
 #include "platform/base/alloc.h"
-#include "tests/unit/memfs.h"
+#include "tests/unit/fs_rig.h"
 
 #define THREADS 4
-#define ROUNDS 3000
+#define STEPS 4000
+#define DIRS 4
+#define NAMES 5
 
-static struct fs_lookup l;
-static struct path root;
+static struct fs_rig r, below;
+static _Atomic int bad; /* an error that must not be */
 
-/* A path of one to three components out of three names each. */
-static void random_name(unsigned *seed, char out[32])
+/* /d0.. are directories; below them names that are files, links or directories, as it comes. */
+static void random_name(unsigned *seed, char *buf, size_t size)
 {
-	int depth = 1 + rand_r(seed) % 3;
-	size_t n = 0;
-
-	for (int i = 0; i < depth; i++)
-		n += (size_t)snprintf(out + n, 32 - n, "/%c", 'a' + rand_r(seed) % 3);
+	int d = rand_r(seed) % DIRS, n = rand_r(seed) % (NAMES + 2);
+	if (n == NAMES)
+		snprintf(buf, size, "/d%d", d);
+	else if (n > NAMES)
+		snprintf(buf, size, "/d%d/n%d/deep", d, rand_r(seed) % NAMES);
+	else
+		snprintf(buf, size, "/d%d/n%d", d, n);
 }
 
-static void read_through(const char *name)
+static void note(int err, const char *what)
 {
-	char buf[256];
-	struct path p;
-
-	if (path_lookup(&l, name, LOOKUP_FOLLOW, &p) != 0)
-		return;
-	assert_true(path_name(p, root, buf, sizeof(buf)) > 0);
-	path_put(p);
+	static const int fine[] = { 0, ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EINVAL, EBUSY, ELOOP,
+				    EPERM, EXDEV, EMLINK, ESTALE };
+	for (size_t i = 0; i < ARRAY_SIZE(fine); i++)
+		if (err == -fine[i])
+			return;
+	fprintf(stderr, "%s gave %d\n", what, err);
+	bad = err;
 }
 
-static int one_step(unsigned *seed)
+static void use_file(unsigned *seed, const char *name)
 {
-	char a[32], b[32];
 	struct file *f;
-	int err;
+	char buf[256];
+	int err = rig_open(&r, name, rand_r(seed) % 2 ? O_RDWR | O_CREAT : O_RDONLY, 0666, &f);
+	note(err, "open");
+	if (err)
+		return;
+	if (file_can_write(f)) {
+		ssize_t n = rig_pwrite(f, name, strlen(name), rand_r(seed) % 3000);
+		note(n < 0 ? (int)n : 0, "write");
+	}
+	if (!file_is_dir(f)) {
+		ssize_t n = rig_pread(f, buf, sizeof(buf), rand_r(seed) % 1000);
+		note(n < 0 && n != -EBADF ? (int)n : 0, "read");
+	}
+	file_put(f);
+}
 
-	random_name(seed, a);
-	random_name(seed, b);
-	switch (rand_r(seed) % 10) {
-	case 0:
-	case 1:
-		return vfs_mkdir(&l, a, 0777);
-	case 2:
-		return vfs_rmdir(&l, a);
+static void step(unsigned *seed)
+{
+	char a[64], b[64], buf[4096];
+	struct fs_stat st;
+	random_name(seed, a, sizeof(a));
+	random_name(seed, b, sizeof(b));
+	switch (rand_r(seed) % 14) {
+	case 0: case 1: case 2:
+		use_file(seed, a);
+		break;
 	case 3:
-		return vfs_unlink(&l, a);
+		note(vfs_mkdir(&r.at, a, 0777), "mkdir");
+		break;
 	case 4:
-		return vfs_rename(&l, a, &l, b, rand_r(seed) % 3 == 0 ? RENAME_EXCHANGE : 0);
+		note(vfs_unlink(&r.at, a), "unlink");
+		break;
 	case 5:
-		return vfs_link(&l, a, &l, b, 0);
-	case 6:
-		return vfs_symlink(&l, b, a);
-	case 7:
-		err = vfs_open(&l, a, O_CREAT | O_RDWR, 0666, &f);
-		if (!err)
-			file_put(f);
-		return err;
+		note(vfs_rmdir(&r.at, a), "rmdir");
+		break;
+	case 6: case 7:
+		note(vfs_rename(&r.at, a, &r.at, b, 0), "rename");
+		break;
+	case 8:
+		note(vfs_rename(&r.at, a, &r.at, b, RENAME_EXCHANGE), "exchange");
+		break;
+	case 9:
+		note(vfs_link(&r.at, a, &r.at, b, 0), "link");
+		break;
+	case 10:
+		note(vfs_symlink(&r.at, "../d1/n1", a), "symlink");
+		break;
+	case 11:
+		note(rig_chmod(&r, a, 0755), "chmod");
+		break;
+	case 12: {
+		int n = rig_list(&r, a, buf, sizeof(buf));
+		note(MIN(n, 0), "list");
+		break;
+	}
 	default:
-		read_through(a);
-		return 0;
+		note(rig_stat(&r, a, &st), "stat");
+		if (rand_r(seed) % 40 == 0)
+			dcache_shrink(20);
 	}
 }
 
 static void *worker(void *arg)
 {
-	unsigned seed = (unsigned)(uintptr_t)arg;
-
-	for (int i = 0; i < ROUNDS; i++) {
-		int err = one_step(&seed);
-		/* Only what such a race may give. */
-		assert_true(err == 0 || err == -EEXIST || err == -ENOENT || err == -ENOTDIR ||
-			    err == -EISDIR || err == -ENOTEMPTY || err == -EINVAL ||
-			    err == -ELOOP || err == -EPERM || err == -EBUSY || err == -EXDEV);
-	}
+	unsigned seed = (unsigned)(uintptr_t)arg * 7919 + 1;
+	for (int i = 0; i < STEPS && !bad; i++)
+		step(&seed);
 	return NULL;
 }
 
-/* After the storm every cached name must agree with the file system. */
-static void check_cache(void)
+static void stress(void)
 {
-	for (int i = 0; i < 27; i++) {
-		char name[32];
-		struct path p, q;
+	pthread_t t[THREADS];
+	bad = 0;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, worker, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	assert_int_equal(bad, 0);
+}
 
-		snprintf(name, sizeof(name), "/%c/%c/%c", 'a' + i / 9, 'a' + i / 3 % 3,
-			 'a' + i % 3);
-		int e1 = path_lookup(&l, name, 0, &p);
-		dcache_purge(root.mnt->sb);
-		int e2 = path_lookup(&l, name, 0, &q);
-		assert_int_equal(e1, e2);
-		if (e1 == 0) {
-			assert_ptr_equal(p.dentry->inode, q.dentry->inode);
-			path_put(p);
-			path_put(q);
-		}
+static void fill(struct fs_rig *to)
+{
+	char name[32];
+	for (int d = 0; d < DIRS; d++) {
+		snprintf(name, sizeof(name), "/d%d", d);
+		assert_int_equal(vfs_mkdir(&to->at, name, 0777), 0);
+		snprintf(name, sizeof(name), "/d%d/n%d", d, d % NAMES);
+		assert_int_equal(rig_put(to, name, "some text"), 0);
+		snprintf(name, sizeof(name), "/d%d/n%d", d, (d + 1) % NAMES);
+		assert_int_equal(vfs_mkdir(&to->at, name, 0777), 0);
 	}
 }
 
-static void storm(void **state)
+static void on_tmpfs(void **state)
 {
-	struct memfs_world w;
 	struct superblock *sb;
-	struct mount *m;
-	pthread_t th[THREADS];
-	struct file *q;
-
 	(void)state;
-	memfs_world_init(&w);
+	fs_rig_begin(&r);
 	assert_int_equal(tmpfs_new(NULL, &sb), 0);
-	assert_int_equal(mount_new_root(sb, "t", 0, &m), 0);
-	root = (struct path){ m, m->root };
-	struct fs_ctx *ctx;
-	assert_int_equal(fs_ctx_new(root, root, 0, &ctx), 0);
-	l = (struct fs_lookup){ .ctx = ctx, .cred = w.root_cred };
-	/* A watch, so that notifications race too. */
-	assert_int_equal(inotify_file_new(O_NONBLOCK, &q), 0);
-	assert_int_equal(inotify_add(q, root.dentry->inode, 0xfff), 1);
-	for (uintptr_t i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&th[i], NULL, worker, (void *)(i * 7919 + 1)), 0);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(th[i], NULL);
-	check_cache();
-	file_put(q);
-	fs_ctx_put(ctx);
-	m->attached = false;
-	mount_put(m);
-	assert_int_equal(memfs_world_fini(&w), 0);
+	fs_rig_mount(&r, sb, 0);
+	fill(&r);
+	stress();
+	fs_rig_unmount(&r);
+	fs_rig_end(&r);
+}
+
+static void on_overlay(void **state)
+{
+	struct superblock *lower, *upper, *sb;
+	(void)state;
+	fs_rig_begin(&r);
+	fs_rig_begin(&below);
+	assert_int_equal(tmpfs_new(NULL, &lower), 0);
+	fs_rig_mount(&below, superblock_get(lower), 0);
+	fill(&below);
+	assert_int_equal(tmpfs_new(NULL, &upper), 0);
+	assert_int_equal(overlayfs_new(lower, upper, &sb), 0);
+	fs_rig_mount(&r, sb, 0);
+	stress();
+	for (int d = 0; d < DIRS; d++) {
+		char name[32];
+		snprintf(name, sizeof(name), "/d%d/n%d", d, d % NAMES);
+		assert_string_equal(rig_text(&below, name), "some text");
+	}
+	fs_rig_unmount(&r);
+	fs_rig_unmount(&below);
+	fs_rig_end(&r);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(storm) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(on_tmpfs), cmocka_unit_test(on_overlay) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
