@@ -370,6 +370,8 @@ static bool begin_exit(struct task *t)
 	return last;
 }
 
+void (*_Atomic group_exit_hook)(struct group *g);
+
 void task_exit(struct task *t, int status)
 {
 	ptrace_report_exit(t, status);
@@ -381,6 +383,9 @@ void task_exit(struct task *t, int status)
 	}
 	task_release_futexes(t);
 	drop_mm(t);
+	void (*hook)(struct group *) = last ? group_exit_hook : NULL;
+	if (hook)
+		hook(t->group);
 	task_vfork_release(t);
 	drop_files(t);
 	if (last && t->group->is_session_leader)
