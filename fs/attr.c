@@ -157,9 +157,21 @@ int inode_drop_setid(struct inode *ino, const struct cred *c)
 	return apply(ino, &a);
 }
 
-int inode_truncate(struct inode *ino, const struct cred *c, uint64_t size)
+/* f is the open file, or NULL. */
+static int apply_size(struct inode *ino, struct file *f, uint64_t size)
 {
 	struct iattr a = { .valid = ATTR_SIZE | ATTR_CTIME, .size = size };
+
+	if (!f || !f->ops->truncate)
+		return apply(ino, &a);
+	mutex_lock(&ino->mu);
+	int err = f->ops->truncate(f, size);
+	mutex_unlock(&ino->mu);
+	return err;
+}
+
+static int truncate_by(struct inode *ino, struct file *f, const struct cred *c, uint64_t size)
+{
 	struct fs_stat st;
 
 	int err = ino->ops->getattr(ino, &st);
@@ -175,9 +187,14 @@ int inode_truncate(struct inode *ino, const struct cred *c, uint64_t size)
 	if (err)
 		return err;
 	mutex_lock(&ino->write_mu);
-	err = apply(ino, &a);
+	err = apply_size(ino, f, size);
 	mutex_unlock(&ino->write_mu);
 	return err;
+}
+
+int inode_truncate(struct inode *ino, const struct cred *c, uint64_t size)
+{
+	return truncate_by(ino, NULL, c, size);
 }
 
 int vfs_truncate(struct path p, const struct cred *c, uint64_t size)
@@ -208,7 +225,7 @@ int vfs_ftruncate(struct file *f, uint64_t size)
 
 	if (!ino || ino->type != S_IFREG || !file_can_write(f))
 		return -EINVAL;
-	int err = inode_truncate(ino, f->cred, size);
+	int err = truncate_by(ino, f, f->cred, size);
 	if (!err)
 		fsnotify_file(f, IN_MODIFY);
 	return err;

@@ -1,6 +1,7 @@
 /*
- * Regular files of goferfs. The gofer opens, then we read, write and map the host's descriptor ourselves;
- * positions are ours (pread and pwrite), so openers for reading share one descriptor per inode.
+ * Regular files of goferfs. The gofer opens, then we read, write and map the host's descriptor
+ * ourselves; positions are ours (pread and pwrite), so openers for reading share one descriptor per
+ * inode.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -107,6 +108,15 @@ static int file_fallocate(struct file *f, int mode, uint64_t off, uint64_t len)
 	return err;
 }
 
+/* By the descriptor: the mode may have changed since the file was opened for writing. */
+static int file_truncate(struct file *f, uint64_t size)
+{
+	int err = host_ftruncate(to_file(f)->hf->fd, size);
+
+	goferfs_stale(f->inode);
+	return err;
+}
+
 static void file_release(struct file *f)
 {
 	struct goferfs_file *gf = to_file(f);
@@ -124,6 +134,7 @@ static int file_host_fd(struct file *f)
 }
 
 static const struct file_ops goferfs_file_ops = {
+	.truncate = file_truncate,
 	.read = file_read,
 	.write = file_write,
 	.seek = file_seek,

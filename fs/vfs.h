@@ -281,7 +281,10 @@ struct file_ops {
 		    struct file_map *out);           /* NULL: -ENODEV */
 	int (*fsync)(struct file *f, bool datasync); /* NULL: -EINVAL */
 	int (*fallocate)(struct file *f, int mode, uint64_t off,
-			 uint64_t len);  /* NULL: -EOPNOTSUPP/-ESPIPE */
+			 uint64_t len); /* NULL: -EOPNOTSUPP/-ESPIPE */
+	/* ftruncate(2) by the open file, which may be allowed more than its inode's setattr;
+	 * inode->mu is held; optional. */
+	int (*truncate)(struct file *f, uint64_t size);
 	int (*flush)(struct file *f);    /* each close(2); optional */
 	void (*release)(struct file *f); /* frees the surrounding object (required) */
 	/* Text of /proc/PID/fd links for files without a path ("pipe:[7]"); /proc/PID/fdinfo

@@ -9,7 +9,8 @@ cat >all.sh <<'END'
 # all.sh PROGRAM DIRECTORY SEEDS COUNT KEEP
 for seed in $(seq "$3"); do
 	dir=$2/$seed
-	mkdir -p "$dir/1/2/3/4/5/6" && cd "$dir/1/2/3/4/5/6" || exit 1
+	# What ran before may have closed the directories to an ordinary user: in both places alike.
+	mkdir -p "$dir/1/2/3/4/5/6" 2>/dev/null && cd "$dir/1/2/3/4/5/6" 2>/dev/null || continue
 	echo "seed $seed"
 	"$1" names $((seed + ${5:-0})) "$4"
 	"$1" locks "$seed" "$4"
@@ -36,9 +37,14 @@ is "the overlay left nothing behind" "$(ls rw)" ""
 pf --rw "$here/rw" -- bash "$here/all.sh" "$here/file_ops" "$here/rw" "$SEEDS" "$COUNT" >got 2>err
 compare "on a writable host tree"
 
-# The same trees below the overlay and natively, then other calls on top.
+# The same trees below the overlay and natively, then other calls on top. What a directory below hides from
+# its owner cannot be shown after a chmod above it: only root sees no difference.
+if [ "$(id -u)" != 0 ]; then
+	skip "over a host tree" "needs root"
+	finish
+fi
 bash all.sh "$here/file_ops" "$here/lower" "$SEEDS" "$COUNT" >/dev/null
-cp -a lower/. native-lower/
+bash all.sh "$here/file_ops" "$here/native-lower" "$SEEDS" "$COUNT" >/dev/null
 bash all.sh "$here/file_ops" "$here/native-lower" "$SEEDS" "$COUNT" 1000 >want
 pf -- bash "$here/all.sh" "$here/file_ops" "$here/lower" "$SEEDS" "$COUNT" 1000 >got 2>err
 compare "over a host tree"
