@@ -245,7 +245,7 @@ int ovl_getattr(struct inode *ino, struct fs_stat *out)
 	/* LINUX: as there, a directory that is merged has one link: the number of its parts is not known. */
 	if (upper && oi->lower && ino->type == S_IFDIR)
 		out->nlink = 1;
-	if (ino->type == S_IFDIR && ino->dead) {
+	if (atomic_load(&oi->removed)) {
 		out->nlink = 0;
 	} else if (!upper) {
 		int delta = __atomic_load_n(&oi->nlink_delta, __ATOMIC_RELAXED);

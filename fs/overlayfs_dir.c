@@ -324,8 +324,10 @@ static int kill_empty_dir(struct inode *victim) NO_LOCK_ANALYSIS
 {
 	mutex_lock_nested(&victim->mu);
 	int empty = ovl_is_empty(to_ovl(victim));
-	if (empty == 1)
+	if (empty == 1) {
 		victim->dead = true;
+		atomic_store(&to_ovl(victim)->removed, true);
+	}
 	mutex_unlock(&victim->mu);
 	return empty < 0 ? empty : empty ? 0 : -ENOTEMPTY;
 }

@@ -39,6 +39,7 @@ struct ovl_inode {
 	struct ovl_inode *hint_parent; /* [small_mu] referenced: where a lower name was found, until pinned there */
 	char *hint_name;          /* [small_mu] */
 	_Atomic uint64_t parent_ino; /* of a directory, for ".." */
+	atomic_bool removed;      /* a directory without a name: it has no links */
 	_Atomic uint64_t walked_at; /* mono ns when the lower name was last seen to lead here */
 	struct list table_link;   /* [table_mu] */
 	struct list all_link;     /* [table_mu] */

@@ -164,8 +164,7 @@ static void fill_size(struct tmpfs_inode *ti, struct fs_stat *out)
 		out->size = strlen(ti->target);
 		break;
 	case S_IFDIR:
-		/* A racy read of one word: exact enough for the size of a directory. */
-		out->size = DIR_ENTRY_SIZE * (__atomic_load_n(&ti->dir.count, __ATOMIC_RELAXED) + 2);
+		out->size = DIR_ENTRY_SIZE * (atomic_load(&ti->dir.count) + 2);
 		break;
 	}
 }

@@ -29,7 +29,7 @@ struct tmpfs_inode {
 			struct rb_root by_name;     /* [base.mu] */
 			struct rb_root by_off;      /* [base.mu] */
 			uint64_t next_off;          /* [base.mu] never used twice, so positions stay valid */
-			size_t count;               /* [base.mu] */
+			_Atomic size_t count;       /* [base.mu] to change */
 			_Atomic uint64_t parent_ino;
 		} dir;                              /* S_IFDIR */
 	};
