@@ -98,6 +98,7 @@ deadline_t sock_deadline_locked(struct sock *sk, unsigned flags, bool receiving)
 }
 
 int sock_wait(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadline, bool exclusive)
+	NO_LOCK_ANALYSIS /* the caller holds mu */
 {
 	if (deadline == 0)
 		return -EAGAIN;

@@ -29,7 +29,7 @@ int pidfd_group(struct file *f, struct group **out)
 	return 0;
 }
 
-static bool is_reaped_locked(struct group *g)
+static bool is_reaped_locked(struct group *g) REQUIRES(tasks_mu)
 {
 	return group_find_locked(g->tgid) != g;
 }
