@@ -108,6 +108,18 @@ static int host_open(struct inode *ino, int flags, const struct cred *c UNUSED, 
 	return hostfd_reopen(ino, flags, out);
 }
 
+/* The numbers 0-2 stay taken, by something harmless: were 2 to become a guest's file, our own
+ * messages would land in it. */
+static void close_stream(int fd)
+{
+	int filler = fd <= 2 ? host_eventfd() : -1;
+
+	if (filler < 0 || host_dup_onto(filler, fd) < 0)
+		host_close(fd);
+	if (filler >= 0)
+		host_close(filler);
+}
+
 static void host_inode_free(struct inode *ino)
 {
 	struct host_inode *hi = hi_of(ino);
@@ -115,7 +127,7 @@ static void host_inode_free(struct inode *ino)
 	hoststream_fini(&hi->stream);
 	waitq_fini(&hi->wait);
 	mutex_fini(&hi->mu);
-	host_close(hi->fd);
+	close_stream(hi->fd);
 	mem_free(hi);
 }
 

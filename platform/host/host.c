@@ -35,6 +35,11 @@ int host_dup_cloexec(int fd)
 	return RETRY(fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
+int host_dup_onto(int fd, int to)
+{
+	return RETRY(dup3(fd, to, O_CLOEXEC));
+}
+
 ssize_t host_read(int fd, void *buf, size_t n)
 {
 	return RETRY(read(fd, buf, n));

@@ -14,6 +14,8 @@
 
 int host_close(int fd);
 int host_dup_cloexec(int fd) MUST_CHECK;
+/* dup3(2), close-on-exec: `to` is closed and becomes a duplicate. */
+int host_dup_onto(int fd, int to) MUST_CHECK;
 ssize_t host_read(int fd, void *buf, size_t n) MUST_CHECK;
 ssize_t host_write(int fd, const void *buf, size_t n) MUST_CHECK;
 ssize_t host_pread(int fd, void *buf, size_t n, uint64_t off) MUST_CHECK;
