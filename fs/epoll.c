@@ -1,21 +1,22 @@
 /*
  * epoll(7).
  *
- * A set (struct epoll) holds items, one per (file, descriptor number), in a tree. Each item has waiters
- * on the wait queues of its file. A wake-up puts the item on the set's ready list and wakes the set's
- * own queue. epoll_wait takes items off that list and asks the file again: the list says what is
- * worth asking, never what is true. A level-triggered item that was reported goes back to the list's end,
- * an edge-triggered one waits for its next wake-up, a one-shot one is muted.
+ * A set (struct epoll) holds items, one per (file, descriptor number), in a tree. Each item has
+ *waiters on the wait queues of its file. A wake-up puts the item on the set's ready list and wakes
+ *the set's own queue. epoll_wait takes items off that list and asks the file again: the list says
+ *what is worth asking, never what is true. A level-triggered item that was reported goes back to
+ *the list's end, an edge-triggered one waits for its next wake-up, a one-shot one is muted.
  *
  * Locks, outermost first:
  *	nesting_mu   one set at a time becomes member of another (rank EPOLL)
- *	epoll->mu    the tree, and scans of the ready list (rank EPOLL; outer set before inner set, which
- *	             is an order because nesting has no cycles)
- *	links_mu     file->epoll_links of all files (rank HASH: nothing is taken under it)
- *	epoll->ready_mu  the ready list; the only lock that a wake-up callback takes (rank EPOLL_READY)
+ *	epoll->mu    the tree, and scans of the ready list (rank EPOLL; outer set before inner set,
+ *which is an order because nesting has no cycles) links_mu     file->epoll_links of all files (rank
+ *HASH: nothing is taken under it) epoll->ready_mu  the ready list; the only lock that a wake-up
+ *callback takes (rank EPOLL_READY)
  *
- * An item borrows its file. When the last reference of a file goes, file_put calls epoll_file_gone before
- * anything of the file is torn down, and that takes epoll->mu; so under epoll->mu every item's file is whole.
+ * An item borrows its file. When the last reference of a file goes, file_put calls epoll_file_gone
+ *before anything of the file is torn down, and that takes epoll->mu; so under epoll->mu every
+ *item's file is whole.
  */
 #include "fs/epoll.h"
 
@@ -26,9 +27,9 @@
 #include "platform/base/alloc.h"
 #include "platform/base/rbtree.h"
 
-#define EPOLL_NEST_MAX 4          /* sets within sets, as Linux (EP_MAX_NESTS) */
+#define EPOLL_NEST_MAX 4           /* sets within sets, as Linux (EP_MAX_NESTS) */
 #define EPOLL_ITEMS_MAX (1u << 20) /* items of one sandbox: about 200 MiB */
-#define ITEM_QUEUES_MAX 4         /* wait queues one file may name in a poll */
+#define ITEM_QUEUES_MAX 4          /* wait queues one file may name in a poll */
 
 /* Bits that say how to report rather than what. */
 #define EPOLL_MODE_BITS (EPOLLWAKEUP | EPOLLONESHOT | EPOLLET | EPOLLEXCLUSIVE)
@@ -37,28 +38,28 @@
 
 struct epoll {
 	struct file file;
-	struct ref ref;          /* the file's and those of epoll_file_gone in progress */
-	struct mutex mu;         /* rank EPOLL */
-	struct rb_root items;    /* [mu] by file address, then number */
-	struct waitq wait;       /* threads in epoll_wait */
-	struct waitq pollers;    /* poll, select and outer sets: told of new readiness only */
-	struct mutex ready_mu;   /* rank EPOLL_READY */
-	struct list ready;       /* [ready_mu] */
-	unsigned visit;          /* [nesting_mu] mark of the last walk that came here */
-	int visit_depth;         /* [nesting_mu] what that walk found */
+	struct ref ref;        /* the file's and those of epoll_file_gone in progress */
+	struct mutex mu;       /* rank EPOLL */
+	struct rb_root items;  /* [mu] by file address, then number */
+	struct waitq wait;     /* threads in epoll_wait */
+	struct waitq pollers;  /* poll, select and outer sets: told of new readiness only */
+	struct mutex ready_mu; /* rank EPOLL_READY */
+	struct list ready;     /* [ready_mu] */
+	unsigned visit;        /* [nesting_mu] mark of the last walk that came here */
+	int visit_depth;       /* [nesting_mu] what that walk found */
 };
 
 struct item {
-	struct rb_node node;     /* [epoll mu] */
-	struct epoll *ep;        /* [I] */
-	struct file *file;       /* [I] borrowed */
-	int fd;                  /* [I] */
-	struct list file_link;   /* [links_mu] in file->epoll_links */
-	struct list ready_link;  /* [ready_mu] in ep->ready or a scan's private list */
-	bool is_ready;           /* [ready_mu] */
-	uint32_t events;         /* [ep mu and ready_mu to write, either to read] */
-	uint64_t data;           /* [ep mu] */
-	unsigned queue_count;    /* [ep mu] */
+	struct rb_node node;    /* [epoll mu] */
+	struct epoll *ep;       /* [I] */
+	struct file *file;      /* [I] borrowed */
+	int fd;                 /* [I] */
+	struct list file_link;  /* [links_mu] in file->epoll_links */
+	struct list ready_link; /* [ready_mu] in ep->ready or a scan's private list */
+	bool is_ready;          /* [ready_mu] */
+	uint32_t events;        /* [ep mu and ready_mu to write, either to read] */
+	uint64_t data;          /* [ep mu] */
+	unsigned queue_count;   /* [ep mu] */
 	struct waiter waiters[ITEM_QUEUES_MAX];
 };
 
@@ -219,8 +220,9 @@ static uint32_t item_event_mask(uint32_t events)
 	return (events & ~EPOLLWAKEUP) | EPOLLERR | EPOLLHUP;
 }
 
-static int item_add_locked(struct epoll *ep, int fd, struct file *target, const struct epoll_event *ev,
-			   struct rb_node *parent, struct rb_node **link)
+static int item_add_locked(struct epoll *ep, int fd, struct file *target,
+			   const struct epoll_event *ev, struct rb_node *parent,
+			   struct rb_node **link)
 {
 	struct item *i = mem_zalloc(sizeof(*i));
 	if (!i)
@@ -240,8 +242,9 @@ static int item_add_locked(struct epoll *ep, int fd, struct file *target, const 
 	mutex_lock(&links_mu);
 	list_add_tail(&target->epoll_links, &i->file_link);
 	mutex_unlock(&links_mu);
-	/* LINUX: of several sets with EPOLLEXCLUSIVE one is woken if that is enough. We wake all of them,
-	 * which the interface allows ("one or more"): a set without a waiter never swallows the wake-up. */
+	/* LINUX: of several sets with EPOLLEXCLUSIVE one is woken if that is enough. We wake all of
+	 * them, which the interface allows ("one or more"): a set without a waiter never swallows
+	 * the wake-up. */
 	struct item_table t = { .pt = { .queue = item_add_queue }, .item = i };
 	uint32_t now = item_poll(i, &t.pt);
 	if (t.too_many) {
@@ -270,9 +273,9 @@ static int item_modify_locked(struct item *i, const struct epoll_event *ev)
 /* ---- nesting ------------------------------------------------------------------------------ */
 
 /*
- * How many sets lie below `ep`; EPOLL_NEST_MAX + 1 when too many or when `forbidden` is among them. The
- * depth of the recursion is bounded by EPOLL_NEST_MAX, its breadth by the visit mark. nesting_mu is held,
- * so no other thread makes or sees a chain in the making.
+ * How many sets lie below `ep`; EPOLL_NEST_MAX + 1 when too many or when `forbidden` is among them.
+ * The depth of the recursion is bounded by EPOLL_NEST_MAX, its breadth by the visit mark.
+ * nesting_mu is held, so no other thread makes or sees a chain in the making.
  */
 static int depth_below(struct epoll *ep, const struct epoll *forbidden, int level)
 {
@@ -284,10 +287,12 @@ static int depth_below(struct epoll *ep, const struct epoll *forbidden, int leve
 		return ep->visit_depth;
 	ep->visit = visit_now;
 	mutex_lock_nested(&ep->mu);
-	for (struct rb_node *n = rb_first(&ep->items); n && deepest <= EPOLL_NEST_MAX; n = rb_next(n)) {
+	for (struct rb_node *n = rb_first(&ep->items); n && deepest <= EPOLL_NEST_MAX;
+	     n = rb_next(n)) {
 		struct item *i = container_of(n, struct item, node);
 		if (is_epoll(i->file))
-			deepest = MAX(deepest, 1 + depth_below(to_epoll(i->file), forbidden, level + 1));
+			deepest = MAX(deepest,
+				      1 + depth_below(to_epoll(i->file), forbidden, level + 1));
 	}
 	mutex_unlock(&ep->mu);
 	ep->visit_depth = MIN(deepest, EPOLL_NEST_MAX + 1);
@@ -304,8 +309,7 @@ static int depth_above_locked(struct epoll *ep, int level)
 	if (ep->visit == visit_now)
 		return ep->visit_depth;
 	ep->visit = visit_now;
-	list_for_each(pos, &ep->file.epoll_links)
-	{
+	list_for_each(pos, &ep->file.epoll_links) {
 		struct item *i = list_entry(pos, struct item, file_link);
 		highest = MAX(highest, 1 + depth_above_locked(i->ep, level + 1));
 		if (highest > EPOLL_NEST_MAX)
@@ -386,8 +390,7 @@ void epoll_file_gone(struct file *f)
 	for (;;) {
 		struct epoll *ep = NULL;
 		mutex_lock(&links_mu);
-		list_for_each(pos, &f->epoll_links)
-		{
+		list_for_each(pos, &f->epoll_links) {
 			struct item *i = list_entry(pos, struct item, file_link);
 			/* A set that is being freed removes its items itself, under links_mu. */
 			ref_inc(&i->ep->ref);
@@ -443,8 +446,8 @@ static void item_reported_locked(struct item *i)
 	}
 }
 
-/* Reports up to max events through `it`; their number or -EFAULT. ep->mu is held, which the copies to the
- * guest allow (EPOLL < MM). */
+/* Reports up to max events through `it`; their number or -EFAULT. ep->mu is held, which the copies
+ * to the guest allow (EPOLL < MM). */
 static int report_ready_locked(struct epoll *ep, struct iov_iter *it, int max)
 {
 	struct list todo;
@@ -486,8 +489,9 @@ static void wake_waiting_thread(struct waiter *w, uint32_t events UNUSED)
 	sleeper_wake(w->arg);
 }
 
-/* Sleeps until the ready list is not empty: 0, -ERESTARTSYS, -ETIMEDOUT. waitq_wait does not fit: its mutex
- * would have to be the one under which items become ready, and that one is taken inside callbacks. */
+/* Sleeps until the ready list is not empty: 0, -ERESTARTSYS, -ETIMEDOUT. waitq_wait does not fit:
+ * its mutex would have to be the one under which items become ready, and that one is taken inside
+ * callbacks. */
 static int wait_ready(struct epoll *ep, deadline_t deadline)
 {
 	struct sleeper *s = sleeper_self();
@@ -573,7 +577,9 @@ static void epoll_show_fdinfo(struct file *f, struct fmt *out)
 	mutex_lock(&ep->mu);
 	for (struct rb_node *n = rb_first(&ep->items); n; n = rb_next(n)) {
 		struct item *i = container_of(n, struct item, node);
-		fmt_printf(out, "tfd: %8d events: %8x data: %16" PRIx64 "  pos:0 ino:%" PRIx64 " sdev:0\n",
+		fmt_printf(out,
+			   "tfd: %8d events: %8x data: %16" PRIx64 "  pos:0 ino:%" PRIx64
+			   " sdev:0\n",
 			   i->fd, i->events, i->data, i->file->inode ? i->file->inode->ino : 0);
 	}
 	mutex_unlock(&ep->mu);

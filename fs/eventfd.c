@@ -1,6 +1,7 @@
 /*
- * eventfd(2). The house example of a file kind: the object embeds `struct file`, its lock guards one
- * condition, sleepers wait on one queue, and the operations come last. Start reading at the bottom.
+ * eventfd(2). The house example of a file kind: the object embeds `struct file`, its lock guards
+ * one condition, sleepers wait on one queue, and the operations come last. Start reading at the
+ * bottom.
  *
  * The counter is at most 2^64 - 2 through write(2). A reader waits for it to be above 0, a writer
  * for room; each change is announced to the other side only.
@@ -17,11 +18,11 @@
 
 struct eventfd {
 	struct file file;
-	struct mutex mu;     /* rank PIPE */
+	struct mutex mu; /* rank PIPE */
 	struct waitq wait;
-	uint64_t count;      /* [mu] */
-	int id;              /* [I] as fdinfo shows it */
-	bool semaphore;      /* [I] a read takes 1 instead of everything */
+	uint64_t count; /* [mu] */
+	int id;         /* [I] as fdinfo shows it */
+	bool semaphore; /* [I] a read takes 1 instead of everything */
 };
 
 static const struct file_ops eventfd_file_ops;
@@ -36,8 +37,9 @@ static int eventfd_take(struct eventfd *e, uint64_t *out_value)
 {
 	mutex_lock(&e->mu);
 	while (e->count == 0) {
-		int err = file_nonblock(&e->file) ? -EAGAIN
-						  : waitq_wait_exclusive(&e->wait, &e->mu, POLLIN, DEADLINE_NEVER);
+		int err = file_nonblock(&e->file)
+				  ? -EAGAIN
+				  : waitq_wait_exclusive(&e->wait, &e->mu, POLLIN, DEADLINE_NEVER);
 		if (err) {
 			mutex_unlock(&e->mu);
 			return err;
@@ -64,7 +66,8 @@ static ssize_t eventfd_file_read(struct file *f, struct iov_iter *it, int64_t *p
 	if (err)
 		return err;
 	/* As on Linux the value is gone when the buffer turns out to be bad. */
-	return iov_copy_to(it, &value, sizeof(value)) == sizeof(value) ? (ssize_t)sizeof(value) : -EFAULT;
+	return iov_copy_to(it, &value, sizeof(value)) == sizeof(value) ? (ssize_t)sizeof(value)
+								       : -EFAULT;
 }
 
 static ssize_t eventfd_file_write(struct file *f, struct iov_iter *it, int64_t *pos UNUSED)
@@ -80,8 +83,9 @@ static ssize_t eventfd_file_write(struct file *f, struct iov_iter *it, int64_t *
 		return -EINVAL;
 	mutex_lock(&e->mu);
 	while (value > EVENTFD_MAX - MIN(e->count, EVENTFD_MAX)) {
-		int err = file_nonblock(f) ? -EAGAIN
-					   : waitq_wait_exclusive(&e->wait, &e->mu, POLLOUT, DEADLINE_NEVER);
+		int err = file_nonblock(f)
+				  ? -EAGAIN
+				  : waitq_wait_exclusive(&e->wait, &e->mu, POLLOUT, DEADLINE_NEVER);
 		if (err) {
 			mutex_unlock(&e->mu);
 			return err;
@@ -129,8 +133,8 @@ static void eventfd_show_fdinfo(struct file *f, struct fmt *out)
 	struct eventfd *e = to_eventfd(f);
 
 	mutex_lock(&e->mu);
-	fmt_printf(out, "eventfd-count: %16" PRIx64 "\neventfd-id: %d\neventfd-semaphore: %d\n", e->count,
-		   e->id, e->semaphore);
+	fmt_printf(out, "eventfd-count: %16" PRIx64 "\neventfd-id: %d\neventfd-semaphore: %d\n",
+		   e->count, e->id, e->semaphore);
 	mutex_unlock(&e->mu);
 }
 

@@ -4,7 +4,8 @@
 #include "fs/vfs.h"
 
 /* flags: EFD_SEMAPHORE and O_NONBLOCK; the caller has refused others. Gives. 0 or -ENOMEM. */
-int eventfd_new(uint32_t initial, unsigned flags, const struct cred *c, struct file **out) MUST_CHECK;
+int eventfd_new(uint32_t initial, unsigned flags, const struct cred *c, struct file **out)
+	MUST_CHECK;
 /* Is f an eventfd? */
 bool is_eventfd(const struct file *f);
 /* Adds n from inside the kernel (completion of asynchronous work); saturates. */

@@ -10,8 +10,9 @@
  * Whoever slept and leaves work for another of its kind wakes the next one, so no wake-up is lost.
  *
  * The pipe hangs at inode->ipc and is counted by `users` under the inode's lock; the ends are
- * counted by readers and writers under the pipe's. Opening a FIFO waits for the *event* that the other
- * side opened (a counter), not for the state: a writer that came and left satisfies a reader's open.
+ * counted by readers and writers under the pipe's. Opening a FIFO waits for the *event* that the
+ * other side opened (a counter), not for the state: a writer that came and left satisfies a
+ * reader's open.
  */
 #include "fs/pipe.h"
 
@@ -172,7 +173,8 @@ static ssize_t pipe_append_locked(struct pipe *p, struct iov_iter *it, bool pack
 }
 
 /* The loop of write(2): everything, or what went before an error. */
-static ssize_t pipe_put_locked(struct pipe *p, struct iov_iter *it, bool packet, bool nonblock, bool *slept)
+static ssize_t pipe_put_locked(struct pipe *p, struct iov_iter *it, bool packet, bool nonblock,
+			       bool *slept)
 {
 	ssize_t done = 0;
 
@@ -292,8 +294,8 @@ long pipe_set_size(struct file *f, uint64_t size, const struct cred *c)
 	struct pipe *p = to_pipe_file(f)->pipe;
 	while (slots * PAGE_SIZE < size)
 		slots *= 2;
-	if (slots * PAGE_SIZE > PIPE_UNPRIVILEGED_MAX && slots * (long)PAGE_SIZE > pipe_get_size(f) &&
-	    !cred_capable(c, CAP_SYS_RESOURCE))
+	if (slots * PAGE_SIZE > PIPE_UNPRIVILEGED_MAX &&
+	    slots * (long)PAGE_SIZE > pipe_get_size(f) && !cred_capable(c, CAP_SYS_RESOURCE))
 		return -EPERM;
 	struct pipe_buf *ring = mem_calloc(slots, sizeof(*ring));
 	if (!ring)
@@ -424,7 +426,8 @@ static int fifo_open_ends(struct pipe *p, int flags, unsigned *out_seen)
 	unsigned reader_opens = p->reader_opens, writer_opens = p->writer_opens;
 	bool refuse = (flags & O_ACCMODE) == O_WRONLY && (flags & O_NONBLOCK) && p->readers == 0;
 	/* A reader that waits for no writer must not see a hang-up before the first one. */
-	bool no_hangup_yet = (flags & O_ACCMODE) == O_RDONLY && (flags & O_NONBLOCK) && p->writers == 0;
+	bool no_hangup_yet =
+		(flags & O_ACCMODE) == O_RDONLY && (flags & O_NONBLOCK) && p->writers == 0;
 	mutex_unlock(&p->mu);
 	if (p->anonymous)
 		no_hangup_yet = refuse = false;

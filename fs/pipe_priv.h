@@ -10,24 +10,24 @@ struct pipe_buf {
 };
 
 struct pipe {
-	struct mutex mu;      /* rank PIPE */
-	struct waitq wait;    /* POLLIN: data; POLLOUT: a free slot; all: a side came or went */
+	struct mutex mu;       /* rank PIPE */
+	struct waitq wait;     /* POLLIN: data; POLLOUT: a free slot; all: a side came or went */
 	struct pipe_buf *ring; /* [mu] `slots` of them */
-	unsigned head, tail;  /* [mu] free-running: next to write, next to read */
-	unsigned slots;       /* [mu] a power of two */
-	unsigned reserved;    /* [mu] slots promised to a splice that is filling pages */
-	bool draining;        /* [mu] a splice writes out the pages at tail: other readers wait */
-	unsigned readers, writers;         /* [mu] open files by mode */
+	unsigned head, tail;   /* [mu] free-running: next to write, next to read */
+	unsigned slots;        /* [mu] a power of two */
+	unsigned reserved;     /* [mu] slots promised to a splice that is filling pages */
+	bool draining;         /* [mu] a splice writes out the pages at tail: other readers wait */
+	unsigned readers, writers;           /* [mu] open files by mode */
 	unsigned reader_opens, writer_opens; /* [mu] ever opened: what an open waits for */
-	unsigned users;       /* [inode mu] files and opens in progress */
-	bool anonymous;       /* [I] made by pipe(2): opening it again never waits */
-	char *spare;          /* [mu] a page kept for the next write, or NULL */
+	unsigned users;                      /* [inode mu] files and opens in progress */
+	bool anonymous;                      /* [I] made by pipe(2): opening it again never waits */
+	char *spare;                         /* [mu] a page kept for the next write, or NULL */
 };
 
 struct pipe_file {
 	struct file file;
-	struct pipe *pipe;    /* [I] lives as long as its files */
-	unsigned seen_opens;  /* [I] writer_opens at open: no hang-up before a first writer came */
+	struct pipe *pipe;   /* [I] lives as long as its files */
+	unsigned seen_opens; /* [I] writer_opens at open: no hang-up before a first writer came */
 };
 
 static inline struct pipe_file *to_pipe_file(struct file *f)
@@ -60,7 +60,8 @@ void pipe_page_put_locked(struct pipe *p, char *page);
 void pipe_push_locked(struct pipe *p, char *page, unsigned off, unsigned len, bool packet);
 /* Drops the buffer at the tail. */
 void pipe_pop_locked(struct pipe *p);
-/* Sleeps until there is data: 1, 0 at the end, -EAGAIN, -ERESTARTSYS. `slept` is set when it slept. */
+/* Sleeps until there is data: 1, 0 at the end, -EAGAIN, -ERESTARTSYS. `slept` is set when it slept.
+ */
 int pipe_wait_data_locked(struct pipe *p, bool nonblock, bool *slept) MUST_CHECK;
 /* Sleeps until a slot is free: 0, -EPIPE, -EAGAIN, -ERESTARTSYS. */
 int pipe_wait_room_locked(struct pipe *p, bool nonblock, bool *slept) MUST_CHECK;

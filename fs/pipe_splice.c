@@ -1,7 +1,7 @@
 /*
- * Pipes in splice(2), tee(2) and vmsplice(2): see the last part of pipe.h. No lock is held while the
- * other file is read or written; a reservation keeps room, and the `draining` mark keeps other readers away
- * from pages that are being written out.
+ * Pipes in splice(2), tee(2) and vmsplice(2): see the last part of pipe.h. No lock is held while
+ * the other file is read or written; a reservation keeps room, and the `draining` mark keeps other
+ * readers away from pages that are being written out.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,8 @@ int pipe_drain_begin(struct file *f, size_t limit, bool nonblock, struct pipe_pa
 		for (unsigned i = p->tail; i != p->head && n < PIPE_SPLICE_MAX && limit > 0; i++) {
 			struct pipe_buf *b = pipe_slot_locked(p, i);
 			unsigned len = (unsigned)MIN(b->len, limit);
-			pages[n++] = (struct pipe_page){ .page = b->page, .off = b->off, .len = len };
+			pages[n++] =
+				(struct pipe_page){ .page = b->page, .off = b->off, .len = len };
 			limit -= len;
 		}
 		p->draining = true;

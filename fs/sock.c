@@ -1,6 +1,6 @@
 /*
- * The file side of sockets: creation, read and write as messages without address, poll, ioctl. What a
- * message or a connection is belongs to the families.
+ * The file side of sockets: creation, read and write as messages without address, poll, ioctl. What
+ * a message or a connection is belongs to the families.
  */
 #include "fs/sock.h"
 
@@ -102,7 +102,8 @@ int sock_wait(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadl
 {
 	if (deadline == 0)
 		return -EAGAIN;
-	int err = exclusive ? waitq_wait_exclusive(q, mu, mask, deadline) : waitq_wait(q, mu, mask, deadline);
+	int err = exclusive ? waitq_wait_exclusive(q, mu, mask, deadline)
+			    : waitq_wait(q, mu, mask, deadline);
 	if (err == -ETIMEDOUT)
 		return -EAGAIN;
 	/* A call with a time-out is not restarted: the time would begin anew (signal(7)). */

@@ -1,6 +1,6 @@
 /*
- * Sockets as files: what all families share. A family fills struct sock_ops; calls that a socket type does not
- * know are NULL and answer -EOPNOTSUPP.
+ * Sockets as files: what all families share. A family fills struct sock_ops; calls that a socket
+ * type does not know are NULL and answer -EOPNOTSUPP.
  *
  * A socket (struct sock) outlives its file while peers or queued messages refer to it.
  */
@@ -14,10 +14,10 @@
 struct fs_lookup;
 struct sock;
 
-#define SOCK_SCM_MAX_FILES 253    /* SCM_MAX_FD */
-#define SOCK_SOMAXCONN 4096       /* net.core.somaxconn */
-#define SOCK_BUF_DEFAULT 212992   /* net.core.wmem_default */
-#define SOCK_BUF_MAX 212992       /* net.core.wmem_max, rmem_max: what SO_SNDBUF may ask for */
+#define SOCK_SCM_MAX_FILES 253  /* SCM_MAX_FD */
+#define SOCK_SOMAXCONN 4096     /* net.core.somaxconn */
+#define SOCK_BUF_DEFAULT 212992 /* net.core.wmem_default */
+#define SOCK_BUF_MAX 212992     /* net.core.wmem_max, rmem_max: what SO_SNDBUF may ask for */
 #define SOCK_SNDBUF_MIN 4608
 #define SOCK_RCVBUF_MIN 2304
 #define SOCK_FOREVER UINT64_MAX
@@ -36,8 +36,8 @@ void sock_scm_fini(struct sock_scm *scm);
 /* One message on its way. */
 struct sock_msg {
 	struct iov_iter *it;
-	unsigned flags;               /* MSG_* of the caller; MSG_DONTWAIT is added for O_NONBLOCK */
-	unsigned out_flags;           /* receive: MSG_TRUNC, MSG_EOR… */
+	unsigned flags;     /* MSG_* of the caller; MSG_DONTWAIT is added for O_NONBLOCK */
+	unsigned out_flags; /* receive: MSG_TRUNC, MSG_EOR… */
 	struct sockaddr_storage name; /* send: destination; receive: source */
 	unsigned name_len;            /* 0: none */
 	struct sock_scm scm;
@@ -45,9 +45,10 @@ struct sock_msg {
 };
 
 struct sock_ops {
-	int (*bind)(struct sock *sk, const struct sockaddr_storage *a, unsigned len, const struct fs_lookup *l);
-	int (*connect)(struct sock *sk, const struct sockaddr_storage *a, unsigned len, unsigned flags,
-		       const struct fs_lookup *l);
+	int (*bind)(struct sock *sk, const struct sockaddr_storage *a, unsigned len,
+		    const struct fs_lookup *l);
+	int (*connect)(struct sock *sk, const struct sockaddr_storage *a, unsigned len,
+		       unsigned flags, const struct fs_lookup *l);
 	int (*listen)(struct sock *sk, int backlog);
 	/* Gives a socket of the same family; flags: MSG_DONTWAIT. */
 	int (*accept)(struct sock *sk, unsigned flags, struct sock **out);
@@ -91,19 +92,19 @@ struct sock {
 	int family, type, protocol; /* [I] type without SOCK_NONBLOCK and SOCK_CLOEXEC */
 	struct mutex mu;            /* rank SOCK */
 	struct waitq wait;
-	struct file *file;          /* [mu] borrowed; NULL: not accepted yet, or closed */
-	atomic_uint flags;          /* [a] enum sock_flag */
-	int err;                    /* [mu] SO_ERROR, positive */
-	unsigned shut;              /* [mu] SOCK_SHUT_* */
-	bool listening;             /* [mu] */
-	atomic_int sndbuf, rcvbuf;  /* [a] bytes */
-	atomic_int rcvlowat;        /* [a] */
+	struct file *file;           /* [mu] borrowed; NULL: not accepted yet, or closed */
+	atomic_uint flags;           /* [a] enum sock_flag */
+	int err;                     /* [mu] SO_ERROR, positive */
+	unsigned shut;               /* [mu] SOCK_SHUT_* */
+	bool listening;              /* [mu] */
+	atomic_int sndbuf, rcvbuf;   /* [a] bytes */
+	atomic_int rcvlowat;         /* [a] */
 	uint64_t rcvtimeo, sndtimeo; /* [mu] ns; SOCK_FOREVER: none */
-	int linger_on, linger_s;    /* [mu] */
-	atomic_int priority, mark;  /* [a] */
-	uint64_t cookie;            /* [I] SO_COOKIE */
-	struct ucred peer;          /* [mu] SO_PEERCRED: pid 0 and ids -1 when there is no peer */
-	struct cred *peer_cred;     /* [mu] referenced: SO_PEERGROUPS; NULL */
+	int linger_on, linger_s;     /* [mu] */
+	atomic_int priority, mark;   /* [a] */
+	uint64_t cookie;             /* [I] SO_COOKIE */
+	struct ucred peer;           /* [mu] SO_PEERCRED: pid 0 and ids -1 when there is no peer */
+	struct cred *peer_cred;      /* [mu] referenced: SO_PEERGROUPS; NULL */
 };
 
 DECLARE_REF(sock);
@@ -148,10 +149,13 @@ static inline bool sock_has(struct sock *sk, enum sock_flag flag)
 {
 	return atomic_load_explicit(&sk->flags, memory_order_relaxed) & flag;
 }
-/* The end of a wait: 0 with MSG_DONTWAIT (do not wait), else by the time-out option. sk->mu held. */
+/* The end of a wait: 0 with MSG_DONTWAIT (do not wait), else by the time-out option. sk->mu held.
+ */
 deadline_t sock_deadline_locked(struct sock *sk, unsigned flags, bool receiving);
-/* Sleeps on q under mu: 0, -EAGAIN when the deadline is 0 or passed, -ERESTARTSYS, or -EINTR with a time-out. */
-int sock_wait(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadline, bool exclusive) MUST_CHECK;
+/* Sleeps on q under mu: 0, -EAGAIN when the deadline is 0 or passed, -ERESTARTSYS, or -EINTR with a
+ * time-out. */
+int sock_wait(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadline, bool exclusive)
+	MUST_CHECK;
 /* SO_ERROR: takes the pending error; 0 or negative. */
 int sock_take_error_locked(struct sock *sk);
 /* The caller's identity as a peer sees it (effective ids). */

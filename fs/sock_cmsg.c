@@ -37,7 +37,8 @@ static int parse_rights(const char *data, size_t size, struct fdtable *files, st
 }
 
 /* One may speak for oneself; with capabilities, for others (unix(7)). */
-static int parse_credentials(const char *data, size_t size, const struct cred *c, struct sock_scm *out)
+static int parse_credentials(const char *data, size_t size, const struct cred *c,
+			     struct sock_scm *out)
 {
 	struct ucred u;
 
@@ -57,8 +58,8 @@ static int parse_credentials(const char *data, size_t size, const struct cred *c
 	return 0;
 }
 
-int sock_cmsg_parse(const void *buf, size_t len, struct fdtable *files, int family, const struct cred *c,
-		    struct sock_scm *out)
+int sock_cmsg_parse(const void *buf, size_t len, struct fdtable *files, int family,
+		    const struct cred *c, struct sock_scm *out)
 {
 	const char *p = buf;
 	struct cmsghdr h;
@@ -113,7 +114,8 @@ static void put(struct cmsg_out *o, int level, int type, const void *data, size_
 }
 
 /* Installs as many files as their numbers fit; the rest is closed. */
-static void put_rights(struct cmsg_out *o, struct sock_scm *scm, struct fdtable *files, bool cloexec)
+static void put_rights(struct cmsg_out *o, struct sock_scm *scm, struct fdtable *files,
+		       bool cloexec)
 {
 	size_t room = o->cap - o->len;
 	size_t max = room > HEADER_SIZE ? (room - HEADER_SIZE) / sizeof(int) : 0;

@@ -1,18 +1,19 @@
 /*
- * AF_UNIX sockets: life, connections, options. Names are in unix_name.c, messages in unix_io.c, descriptors in
- * flight in unix_gc.c.
+ * AF_UNIX sockets: life, connections, options. Names are in unix_name.c, messages in unix_io.c,
+ *descriptors in flight in unix_gc.c.
  *
  *	state         peer            how it got there
  *	CLOSED        NULL or, dgram, where sends go by default
  *	LISTENING     NULL            listen(2); accept_queue holds the sockets that connect(2) made
  *	CONNECTED     the other end   connect, accept, socketpair
  *
- * connect(2) on a stream makes the server's end at once (an embryo in the accept queue): the client may write
- * before anybody accepts. When one end closes, the other keeps its peer pointer (its name and
- * credentials can still be asked for), is shut down in both directions, and gets ECONNRESET if it lost data.
+ * connect(2) on a stream makes the server's end at once (an embryo in the accept queue): the client
+ *may write before anybody accepts. When one end closes, the other keeps its peer pointer (its name
+ *and credentials can still be asked for), is shut down in both directions, and gets ECONNRESET if
+ *it lost data.
  *
- * Locks: a pair of sockets is locked only to connect them (lower address first); a listener before its
- * embryos; a sender holds the receiver's lock alone.
+ * Locks: a pair of sockets is locked only to connect them (lower address first); a listener before
+ *its embryos; a sender holds the receiver's lock alone.
  */
 #include "fs/sock_unix.h"
 
@@ -26,7 +27,7 @@
 #include "platform/base/alloc.h"
 
 static const struct sock_ops unix_ops;
-static struct mutex all_mu = MUTEX_INIT(RANK_TTY); /* before a socket's mu */
+static struct mutex all_mu = MUTEX_INIT(RANK_TTY);       /* before a socket's mu */
 static struct list all_sockets = LIST_INIT(all_sockets); /* [all_mu] of unix_sock.all_link */
 static struct mutex pollers_mu = MUTEX_INIT(RANK_HASH);
 
@@ -300,8 +301,8 @@ static int wait_listener_locked(struct unix_sock *listener, deadline_t deadline)
 	}
 }
 
-/* Ties u to the fresh socket e, which nobody else knows yet. The listener's identity is copied first: u's lock
- * inside the listener's would need an order among strangers. */
+/* Ties u to the fresh socket e, which nobody else knows yet. The listener's identity is copied
+ * first: u's lock inside the listener's would need an order among strangers. */
 static int join_client(struct unix_sock *u, struct unix_sock *e, struct unix_sock *listener)
 {
 	int err = 0;
@@ -385,8 +386,8 @@ static int stream_can_connect(struct unix_sock *u, struct unix_sock *listener, d
 	return err;
 }
 
-static int stream_connect(struct unix_sock *u, const struct sockaddr_storage *a, unsigned len, unsigned flags,
-			  const struct fs_lookup *l)
+static int stream_connect(struct unix_sock *u, const struct sockaddr_storage *a, unsigned len,
+			  unsigned flags, const struct fs_lookup *l)
 {
 	struct unix_sock *listener;
 
@@ -430,7 +431,8 @@ out_listener:
 	return err;
 }
 
-/* A datagram socket's default destination goes away: what came from it is dropped, and it is told. */
+/* A datagram socket's default destination goes away: what came from it is dropped, and it is told.
+ */
 static void dgram_disconnected(struct unix_sock *u, struct unix_sock *old)
 {
 	struct list rx;
@@ -491,8 +493,8 @@ static int dgram_connect(struct unix_sock *u, const struct sockaddr_storage *a, 
 	return 0;
 }
 
-static int unix_connect(struct sock *sk, const struct sockaddr_storage *a, unsigned len, unsigned flags,
-			const struct fs_lookup *l)
+static int unix_connect(struct sock *sk, const struct sockaddr_storage *a, unsigned len,
+			unsigned flags, const struct fs_lookup *l)
 {
 	if (len < sizeof(a->ss_family))
 		return -EINVAL;
@@ -614,8 +616,8 @@ static void show_one(struct unix_sock *u, struct fmt *out)
 {
 	mutex_lock(&u->sk.mu);
 	unsigned state = u->sk.file ? (u->state == UNIX_CONNECTED ? 3 : 1) : 2;
-	fmt_printf(out, "0000000000000000: %08X %08X %08X %04X %02X %5llu", ref_count(&u->sk.ref), 0,
-		   u->sk.listening ? 1u << 16 : 0, (unsigned)u->sk.type, state,
+	fmt_printf(out, "0000000000000000: %08X %08X %08X %04X %02X %5llu", ref_count(&u->sk.ref),
+		   0, u->sk.listening ? 1u << 16 : 0, (unsigned)u->sk.type, state,
 		   u->sk.file ? (unsigned long long)u->sk.file->inode->ino : 0ull);
 	if (u->addr) {
 		const char *name = u->addr->sun.sun_path;

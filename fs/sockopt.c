@@ -1,5 +1,6 @@
 /*
- * Socket options of level SOL_SOCKET, from the table fs/sockopt.def. Other levels belong to the families.
+ * Socket options of level SOL_SOCKET, from the table fs/sockopt.def. Other levels belong to the
+ * families.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -69,22 +70,26 @@ static int get_refused(struct sock *sk UNUSED, long arg UNUSED, void *val UNUSED
 	return -ENOPROTOOPT;
 }
 
-static int set_refused(struct sock *sk UNUSED, long arg UNUSED, const void *val UNUSED, size_t len UNUSED)
+static int set_refused(struct sock *sk UNUSED, long arg UNUSED, const void *val UNUSED,
+		       size_t len UNUSED)
 {
 	return -ENOPROTOOPT;
 }
 
-static int set_unsupported(struct sock *sk UNUSED, long arg UNUSED, const void *val UNUSED, size_t len UNUSED)
+static int set_unsupported(struct sock *sk UNUSED, long arg UNUSED, const void *val UNUSED,
+			   size_t len UNUSED)
 {
 	return -EOPNOTSUPP;
 }
 
-static int set_ignored(struct sock *sk UNUSED, long arg UNUSED, const void *val UNUSED, size_t len UNUSED)
+static int set_ignored(struct sock *sk UNUSED, long arg UNUSED, const void *val UNUSED,
+		       size_t len UNUSED)
 {
 	return 0;
 }
 
-static int set_busy_poll(struct sock *sk UNUSED, long arg UNUSED, const void *val, size_t len UNUSED)
+static int set_busy_poll(struct sock *sk UNUSED, long arg UNUSED, const void *val,
+			 size_t len UNUSED)
 {
 	int v = first_int(val);
 
@@ -274,7 +279,8 @@ static int set_timeo(struct sock *sk, long arg, const void *val, size_t len)
 		return -EDOM;
 	if (tv.tv_sec < 0)
 		ns = 0; /* never wait: sock_set_timeout of the kernel */
-	else if ((tv.tv_sec == 0 && tv.tv_usec == 0) || (uint64_t)tv.tv_sec >= SOCK_FOREVER / NSEC_PER_SEC - 1)
+	else if ((tv.tv_sec == 0 && tv.tv_usec == 0) ||
+		 (uint64_t)tv.tv_sec >= SOCK_FOREVER / NSEC_PER_SEC - 1)
 		ns = SOCK_FOREVER;
 	else
 		ns = (uint64_t)tv.tv_sec * NSEC_PER_SEC + (uint64_t)tv.tv_usec * 1000;
@@ -286,7 +292,8 @@ static int set_timeo(struct sock *sk, long arg, const void *val, size_t len)
 
 static int get_cookie(struct sock *sk, long arg UNUSED, void *val, size_t cap)
 {
-	return cap < sizeof(sk->cookie) ? -EINVAL : put_bytes(val, cap, &sk->cookie, sizeof(sk->cookie));
+	return cap < sizeof(sk->cookie) ? -EINVAL
+					: put_bytes(val, cap, &sk->cookie, sizeof(sk->cookie));
 }
 
 static int get_peercred(struct sock *sk, long arg UNUSED, void *val, size_t cap)
@@ -342,7 +349,8 @@ static const struct sockopt *option_find(int number)
 int sock_setsockopt(struct sock *sk, int level, int name, const void *val, size_t len)
 {
 	if (level != SOL_SOCKET)
-		return sk->ops->setsockopt ? sk->ops->setsockopt(sk, level, name, val, len) : -EOPNOTSUPP;
+		return sk->ops->setsockopt ? sk->ops->setsockopt(sk, level, name, val, len)
+					   : -EOPNOTSUPP;
 	if (len < sizeof(int))
 		return -EINVAL;
 	const struct sockopt *o = option_find(name);
@@ -352,7 +360,8 @@ int sock_setsockopt(struct sock *sk, int level, int name, const void *val, size_
 int sock_getsockopt(struct sock *sk, int level, int name, void *val, size_t cap)
 {
 	if (level != SOL_SOCKET)
-		return sk->ops->getsockopt ? sk->ops->getsockopt(sk, level, name, val, cap) : -EOPNOTSUPP;
+		return sk->ops->getsockopt ? sk->ops->getsockopt(sk, level, name, val, cap)
+					   : -EOPNOTSUPP;
 	const struct sockopt *o = option_find(name);
 	return o ? o->get(sk, o->arg, val, cap) : -ENOPROTOOPT;
 }

@@ -1,8 +1,8 @@
 /*
  * timerfd_create(2).
  *
- * An interval timer is not re-armed when it fires but when somebody looks (read, gettime): the missed
- * periods are computed then. An unread timer thus costs nothing, whatever its period.
+ * An interval timer is not re-armed when it fires but when somebody looks (read, gettime): the
+ * missed periods are computed then. An unread timer thus costs nothing, whatever its period.
  */
 #include "fs/timerfd.h"
 
@@ -17,19 +17,21 @@
 #include "platform/base/timer.h"
 
 #define NSEC_PER_SEC 1000000000u
-#define TFD_IOC_SET_TICKS _IOW('T', 0, uint64_t) /* linux/timerfd.h clashes with the C library's */
+#define TFD_IOC_SET_TICKS                                                                          \
+	_IOW('T', 0, uint64_t) /* linux/timerfd.h clashes with the C library's                     \
+				*/
 
 struct timerfd {
 	struct file file;
-	struct mutex mu;      /* rank PIPE */
+	struct mutex mu; /* rank PIPE */
 	struct waitq wait;
 	struct timer timer;
-	int clock;            /* [I] */
-	int set_flags;        /* [mu] TFD_* of the last timerfd_set, for fdinfo */
-	deadline_t next;      /* [mu] when it fires or last fired; DEADLINE_NEVER: disarmed */
-	uint64_t interval;    /* [mu] ns; 0: one shot */
-	uint64_t ticks;       /* [mu] expirations that nobody has read */
-	bool expired;         /* [mu] fired and not re-armed since */
+	int clock;         /* [I] */
+	int set_flags;     /* [mu] TFD_* of the last timerfd_set, for fdinfo */
+	deadline_t next;   /* [mu] when it fires or last fired; DEADLINE_NEVER: disarmed */
+	uint64_t interval; /* [mu] ns; 0: one shot */
+	uint64_t ticks;    /* [mu] expirations that nobody has read */
+	bool expired;      /* [mu] fired and not re-armed since */
 };
 
 static const struct file_ops timerfd_file_ops;
@@ -152,7 +154,8 @@ int timerfd_set(struct file *f, int flags, const struct itimerspec *new, struct 
 	t->expired = false;
 	t->ticks = 0;
 	t->interval = to_ns(&new->it_interval);
-	t->next = value ? to_deadline(t, &new->it_value, flags & TFD_TIMER_ABSTIME) : DEADLINE_NEVER;
+	t->next =
+		value ? to_deadline(t, &new->it_value, flags & TFD_TIMER_ABSTIME) : DEADLINE_NEVER;
 	timer_arm(&t->timer, t->next);
 	mutex_unlock(&t->mu);
 	if (out_old)
@@ -180,8 +183,9 @@ static ssize_t timerfd_read(struct file *f, struct iov_iter *it, int64_t *pos UN
 		return -EINVAL;
 	mutex_lock(&t->mu);
 	while (t->ticks == 0) {
-		int err = file_nonblock(f) ? -EAGAIN
-					   : waitq_wait_exclusive(&t->wait, &t->mu, POLLIN, DEADLINE_NEVER);
+		int err = file_nonblock(f)
+				  ? -EAGAIN
+				  : waitq_wait_exclusive(&t->wait, &t->mu, POLLIN, DEADLINE_NEVER);
 		if (err) {
 			mutex_unlock(&t->mu);
 			return err;
@@ -191,7 +195,8 @@ static ssize_t timerfd_read(struct file *f, struct iov_iter *it, int64_t *pos UN
 	ticks = t->ticks;
 	t->ticks = 0;
 	mutex_unlock(&t->mu);
-	return iov_copy_to(it, &ticks, sizeof(ticks)) == sizeof(ticks) ? (ssize_t)sizeof(ticks) : -EFAULT;
+	return iov_copy_to(it, &ticks, sizeof(ticks)) == sizeof(ticks) ? (ssize_t)sizeof(ticks)
+								       : -EFAULT;
 }
 
 static uint32_t timerfd_poll(struct file *f, struct poll_table *pt)

@@ -2,17 +2,19 @@
  * Descriptors in flight (SCM_RIGHTS) and the collection of cycles.
  *
  * A socket whose only references come from receive queues can be received only from one of these
- * queues. If all of them belong to sockets in the same situation, nobody can ever reach it: a cycle.
+ * queues. If all of them belong to sockets in the same situation, nobody can ever reach it: a
+ * cycle.
  *
- * Candidates are the sockets in flight whose file has no reference besides those. For each, references
- * from queues of candidates are subtracted (gc_inner); what still has some is reachable, and so is
- * everything in its queue, and so on. The queues of the rest are emptied, which breaks the cycles; ordinary
- * reference counting does the rest.
+ * Candidates are the sockets in flight whose file has no reference besides those. For each,
+ * references from queues of candidates are subtracted (gc_inner); what still has some is reachable,
+ * and so is everything in its queue, and so on. The queues of the rest are emptied, which breaks
+ * the cycles; ordinary reference counting does the rest.
  *
  * Why it is safe without stopping the world: counts of flight change only under flight_mu, before a
- * message enters a queue and after it has left one. A socket that somebody holds, or whose message has been taken
- * out but not yet uncounted, has a reference or a flight count that no scanned queue explains, so it counts
- * as reachable, with all that its queue holds. To take a descriptor out one must hold such a socket.
+ * message enters a queue and after it has left one. A socket that somebody holds, or whose message
+ * has been taken out but not yet uncounted, has a reference or a flight count that no scanned queue
+ * explains, so it counts as reachable, with all that its queue holds. To take a descriptor out one
+ * must hold such a socket.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -26,7 +28,7 @@
 static struct mutex flight_mu = MUTEX_INIT(RANK_SOCK); /* before any socket's mu */
 static struct list flights = LIST_INIT(flights);       /* [flight_mu] of unix_sock.flight_link */
 static size_t files_in_flight;                         /* [flight_mu] of every kind */
-static size_t gc_threshold = GC_FIRST;                 /* [flight_mu] files in flight that make a sender collect */
+static size_t gc_threshold = GC_FIRST; /* [flight_mu] files in flight that make a sender collect */
 
 static struct unix_sock *unix_of_file(struct file *f)
 {
@@ -44,8 +46,8 @@ static bool too_many_locked(void)
 	return !c || (!cred_capable(c, CAP_SYS_RESOURCE) && !cred_capable(c, CAP_SYS_ADMIN));
 }
 
-/* Collection happens when a socket closes. Who only sends and never closes one must collect as well, at numbers
- * that double as long as nothing is found. */
+/* Collection happens when a socket closes. Who only sends and never closes one must collect as
+ * well, at numbers that double as long as nothing is found. */
 static void gc_when_many(void)
 {
 	mutex_lock(&flight_mu);
@@ -101,8 +103,7 @@ typedef void gc_visit_fn(struct unix_sock *u);
 static void visit_queue(struct unix_sock *u, gc_visit_fn *fn) NO_LOCK_ANALYSIS
 {
 	mutex_lock_nested(&u->sk.mu);
-	list_for_each(pos, &u->rx)
-	{
+	list_for_each(pos, &u->rx) {
 		struct unix_msg *m = list_entry(pos, struct unix_msg, link);
 		for (unsigned i = 0; i < m->scm.file_count; i++) {
 			struct unix_sock *in = unix_of_file(m->scm.files[i]);
@@ -110,17 +111,17 @@ static void visit_queue(struct unix_sock *u, gc_visit_fn *fn) NO_LOCK_ANALYSIS
 				fn(in);
 		}
 	}
-	/* Connections that nobody has accepted are reached through their listener: their own queues have
-	 * no other owner. Listener before embryo is the order of these locks. */
-	list_for_each(pos, &u->accept_queue)
-	{
+	/* Connections that nobody has accepted are reached through their listener: their own queues
+	 * have no other owner. Listener before embryo is the order of these locks. */
+	list_for_each(pos, &u->accept_queue) {
 		struct unix_sock *e = list_entry(pos, struct unix_sock, accept_link);
 		visit_queue(e, fn);
 	}
 	mutex_unlock(&u->sk.mu);
 }
 
-static struct list gc_work = LIST_INIT(gc_work); /* [flight_mu] reachable, queue not yet looked at */
+static struct list gc_work = LIST_INIT(gc_work); /* [flight_mu] reachable, queue not yet looked at
+						  */
 
 static void count_inner(struct unix_sock *u)
 {
@@ -145,15 +146,13 @@ static bool only_in_flight(struct unix_sock *u)
 
 static void find_candidates_locked(void)
 {
-	list_for_each(pos, &flights)
-	{
+	list_for_each(pos, &flights) {
 		struct unix_sock *u = list_entry(pos, struct unix_sock, flight_link);
 		u->gc_candidate = only_in_flight(u);
 		u->gc_reachable = false;
 		u->gc_inner = 0;
 	}
-	list_for_each(pos, &flights)
-	{
+	list_for_each(pos, &flights) {
 		struct unix_sock *u = list_entry(pos, struct unix_sock, flight_link);
 		if (u->gc_candidate)
 			visit_queue(u, count_inner);
@@ -162,8 +161,7 @@ static void find_candidates_locked(void)
 
 static void spread_reachable_locked(void)
 {
-	list_for_each(pos, &flights)
-	{
+	list_for_each(pos, &flights) {
 		struct unix_sock *u = list_entry(pos, struct unix_sock, flight_link);
 		if (u->gc_candidate && u->in_flight > u->gc_inner)
 			mark_reachable(u);
@@ -181,8 +179,7 @@ static void steal_queue(struct unix_sock *u, struct list *garbage) NO_LOCK_ANALY
 	list_splice_tail(garbage, &u->rx);
 	u->rx_count = 0;
 	u->rx_bytes = 0;
-	list_for_each(pos, &u->accept_queue)
-	{
+	list_for_each(pos, &u->accept_queue) {
 		struct unix_sock *e = list_entry(pos, struct unix_sock, accept_link);
 		steal_queue(e, garbage);
 	}
@@ -201,8 +198,7 @@ void unix_gc(void)
 	}
 	find_candidates_locked();
 	spread_reachable_locked();
-	list_for_each(pos, &flights)
-	{
+	list_for_each(pos, &flights) {
 		struct unix_sock *u = list_entry(pos, struct unix_sock, flight_link);
 		if (u->gc_candidate && !u->gc_reachable)
 			steal_queue(u, &garbage);

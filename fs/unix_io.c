@@ -1,9 +1,9 @@
 /*
  * Messages of AF_UNIX sockets.
  *
- * A message is charged to its sender until the receiver has taken it (wmem against SO_SNDBUF); that is
- * all the flow control a stream has. Datagram sockets also limit the length of the receiver's queue, except
- * between two sockets connected to each other.
+ * A message is charged to its sender until the receiver has taken it (wmem against SO_SNDBUF); that
+ * is all the flow control a stream has. Datagram sockets also limit the length of the receiver's
+ * queue, except between two sockets connected to each other.
  *
  * A sender builds its message with no lock held, then appends it under the receiver's lock. Each
  * direction of a connection thus meets on one lock only.
@@ -37,8 +37,8 @@ static void message_free(struct unix_msg *m)
 
 void unix_free_messages(struct list *msgs)
 {
-	/* Freeing a message may close a socket whose queue holds messages … : a chain as long as the guest
-	 * likes. The inner calls only add to the list of the outermost one. */
+	/* Freeing a message may close a socket whose queue holds messages … : a chain as long as
+	 * the guest likes. The inner calls only add to the list of the outermost one. */
 	static _Thread_local struct list *outermost;
 	struct list work;
 
@@ -110,7 +110,8 @@ static void message_add_cred(struct unix_msg *m, struct unix_sock *other)
 		return;
 	const struct cred *c = fs_hooks->current_cred();
 	m->scm.has_cred = true;
-	m->scm.cred = (struct ucred){ .pid = fs_hooks->current_tgid(), .uid = c->uid, .gid = c->gid };
+	m->scm.cred =
+		(struct ucred){ .pid = fs_hooks->current_tgid(), .uid = c->uid, .gid = c->gid };
 }
 
 /* Appends under other->mu, which the caller holds and then drops. */
@@ -217,8 +218,10 @@ static void forget_peer(struct unix_sock *u, struct unix_sock *peer)
 	}
 }
 
-/* Puts one packet into the queue of `other`, waiting for a place. m stays with the caller on error. */
-static int packet_deliver(struct unix_sock *u, struct unix_sock *other, struct unix_msg *m, unsigned flags)
+/* Puts one packet into the queue of `other`, waiting for a place. m stays with the caller on error.
+ */
+static int packet_deliver(struct unix_sock *u, struct unix_sock *other, struct unix_msg *m,
+			  unsigned flags)
 {
 	int err = 0;
 
@@ -326,7 +329,8 @@ static int scm_copy_files(const struct sock_scm *from, struct sock_scm *to)
 
 static struct ucred message_cred(const struct unix_msg *m)
 {
-	return m->scm.has_cred ? m->scm.cred : (struct ucred){ .pid = 0, .uid = NOBODY, .gid = NOBODY };
+	return m->scm.has_cred ? m->scm.cred
+			       : (struct ucred){ .pid = 0, .uid = NOBODY, .gid = NOBODY };
 }
 
 /* Source and credentials as the receiver's options ask. */
@@ -340,8 +344,8 @@ static void tell_sender(struct unix_sock *u, const struct unix_msg *m, struct so
 
 struct stream_read {
 	size_t want, done;
-	bool stop;         /* enough for one call, whatever was asked for */
-	bool took_files;   /* files left the queue: uncount them */
+	bool stop;       /* enough for one call, whatever was asked for */
+	bool took_files; /* files left the queue: uncount them */
 	int err;
 };
 
@@ -381,11 +385,11 @@ static void stream_take_locked(struct unix_sock *u, struct sock_msg *sm, struct 
 {
 	bool peek = sm->flags & MSG_PEEK;
 
-	list_for_each_safe(pos, &u->rx)
-	{
+	list_for_each_safe(pos, &u->rx) {
 		struct unix_msg *m = list_entry(pos, struct unix_msg, link);
 		struct ucred c = message_cred(m);
-		/* Bytes of different writers are not glued when the reader wants to know the writer. */
+		/* Bytes of different writers are not glued when the reader wants to know the
+		 * writer. */
 		if (r->done && sm->scm.has_cred && memcmp(&c, &sm->scm.cred, sizeof(c)) != 0) {
 			r->stop = true;
 			return;
@@ -462,7 +466,8 @@ static int packet_wait_locked(struct unix_sock *u, unsigned flags)
 			return err;
 		if (!list_empty(&u->rx))
 			return 0;
-		/* A non-blocking reader of a half-closed datagram socket gets -EAGAIN all the same. */
+		/* A non-blocking reader of a half-closed datagram socket gets -EAGAIN all the same.
+		 */
 		if ((u->sk.shut & SOCK_SHUT_RCV) && (deadline != 0 || u->sk.type == SOCK_SEQPACKET))
 			return 1;
 		err = sock_wait(&u->sk.wait, &u->sk.mu, UNIX_IN, deadline, false);
@@ -528,5 +533,6 @@ ssize_t unix_recvmsg(struct sock *sk, struct sock_msg *m)
 {
 	if (m->flags & MSG_OOB)
 		return sk->type == SOCK_STREAM ? -EINVAL : -EOPNOTSUPP;
-	return sk->type == SOCK_STREAM ? stream_receive(to_unix(sk), m) : packet_receive(to_unix(sk), m);
+	return sk->type == SOCK_STREAM ? stream_receive(to_unix(sk), m)
+				       : packet_receive(to_unix(sk), m);
 }

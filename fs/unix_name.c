@@ -61,7 +61,8 @@ static struct unix_addr *unix_addr_new(const struct sockaddr_storage *a, unsigne
 	memcpy(&u->sun, a, len);
 	u->len = len;
 	if (!is_abstract(&u->sun))
-		u->len = (unsigned)(UNIX_PATH_OFF + strnlen(u->sun.sun_path, len - UNIX_PATH_OFF) + 1);
+		u->len = (unsigned)(UNIX_PATH_OFF + strnlen(u->sun.sun_path, len - UNIX_PATH_OFF) +
+				    1);
 	return u;
 }
 
@@ -87,11 +88,11 @@ static struct list *bucket_locked(const struct sockaddr_un *sun, unsigned len, i
 
 static struct unix_sock *name_find_locked(const struct sockaddr_un *sun, unsigned len, int type)
 {
-	list_for_each(pos, bucket_locked(sun, len, type))
-	{
+	list_for_each(pos, bucket_locked(sun, len, type)) {
 		struct unix_sock *u = list_entry(pos, struct unix_sock, name_link);
 		/* addr of a named socket does not change while it is in the table. */
-		if (u->sk.type == type && u->addr->len == len && memcmp(&u->addr->sun, sun, len) == 0)
+		if (u->sk.type == type && u->addr->len == len &&
+		    memcmp(&u->addr->sun, sun, len) == 0)
 			return u;
 	}
 	return NULL;
@@ -177,8 +178,8 @@ static int bind_path(struct unix_sock *u, struct unix_addr *addr, const struct f
 	return err;
 }
 
-/* What a second bind of a socket gives: Linux makes the file before it looks at the socket, so an existing
- * name is the first error. We leave no file behind. */
+/* What a second bind of a socket gives: Linux makes the file before it looks at the socket, so an
+ * existing name is the first error. We leave no file behind. */
 static int rebind_error(const struct sockaddr_storage *a, unsigned len, const struct fs_lookup *l)
 {
 	char name[sizeof(struct sockaddr_un) + 1] = { 0 };
@@ -194,7 +195,8 @@ static int rebind_error(const struct sockaddr_storage *a, unsigned len, const st
 	return -EADDRINUSE;
 }
 
-int unix_bind(struct sock *sk, const struct sockaddr_storage *a, unsigned len, const struct fs_lookup *l)
+int unix_bind(struct sock *sk, const struct sockaddr_storage *a, unsigned len,
+	      const struct fs_lookup *l)
 {
 	struct unix_sock *u = to_unix(sk);
 
@@ -214,8 +216,8 @@ int unix_bind(struct sock *sk, const struct sockaddr_storage *a, unsigned len, c
 	return err;
 }
 
-static int find_path(const struct sockaddr_un *sun, unsigned len, int type, const struct fs_lookup *l,
-		     struct unix_sock **out)
+static int find_path(const struct sockaddr_un *sun, unsigned len, int type,
+		     const struct fs_lookup *l, struct unix_sock **out)
 {
 	char name[sizeof(sun->sun_path) + 1] = { 0 };
 	struct path p;

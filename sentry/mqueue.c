@@ -1,7 +1,7 @@
 /*
- * POSIX message queues. A queue lives while it has a name or an open file. Its messages are one list, highest
- * priority first and oldest first within one; queues are short (10 messages unless a privileged process asks
- * for more), so insertion walks.
+ * POSIX message queues. A queue lives while it has a name or an open file. Its messages are one
+ * list, highest priority first and oldest first within one; queues are short (10 messages unless a
+ * privileged process asks for more), so insertion walks.
  *
  * LINUX: queues are files of a mountable file system (/dev/mqueue); here they have names only.
  */
@@ -16,12 +16,12 @@
 #include "platform/base/alloc.h"
 #include "sentry/task.h"
 
-#define QUEUES_MAX 256           /* fs.mqueue.queues_max */
-#define MESSAGES_DEFAULT 10      /* fs.mqueue.msg_default and msg_max */
-#define SIZE_DEFAULT 8192        /* fs.mqueue.msgsize_default and msgsize_max */
+#define QUEUES_MAX 256      /* fs.mqueue.queues_max */
+#define MESSAGES_DEFAULT 10 /* fs.mqueue.msg_default and msg_max */
+#define SIZE_DEFAULT 8192   /* fs.mqueue.msgsize_default and msgsize_max */
 #define MESSAGES_HARD_MAX 65536
-#define SIZE_HARD_MAX (1 << 20)  /* LINUX: 16 MiB; one message is one block of our memory */
-#define MESSAGE_OVERHEAD 96      /* what RLIMIT_MSGQUEUE charges besides the bytes */
+#define SIZE_HARD_MAX (1 << 20) /* LINUX: 16 MiB; one message is one block of our memory */
+#define MESSAGE_OVERHEAD 96     /* what RLIMIT_MSGQUEUE charges besides the bytes */
 
 struct mq_message {
 	struct list link; /* [mu] */
@@ -32,18 +32,18 @@ struct mq_message {
 
 struct mqueue {
 	struct ref ref;
-	struct mutex mu;        /* rank PIPE */
-	struct waitq wait;      /* POLLIN: messages; POLLOUT: room */
-	struct list link;       /* [names_mu] */
-	char *name;             /* [I] */
-	struct mq_attr attr;    /* [I] but mq_curmsgs: [mu] */
+	struct mutex mu;         /* rank PIPE */
+	struct waitq wait;       /* POLLIN: messages; POLLOUT: room */
+	struct list link;        /* [names_mu] */
+	char *name;              /* [I] */
+	struct mq_attr attr;     /* [I] but mq_curmsgs: [mu] */
 	uint32_t uid, gid, mode; /* [I] */
-	uint64_t charge;        /* [I] bytes against the maker's RLIMIT_MSGQUEUE */
-	struct list messages;   /* [mu] */
-	unsigned receivers;     /* [mu] asleep in mq_receive: they come before a notification */
-	struct group *notify;   /* [mu] referenced: who is registered */
-	int notify_kind;        /* [mu] SIGEV_* */
-	int notify_signo;       /* [mu] */
+	uint64_t charge;         /* [I] bytes against the maker's RLIMIT_MSGQUEUE */
+	struct list messages;    /* [mu] */
+	unsigned receivers;      /* [mu] asleep in mq_receive: they come before a notification */
+	struct group *notify;    /* [mu] referenced: who is registered */
+	int notify_kind;         /* [mu] SIGEV_* */
+	int notify_signo;        /* [mu] */
 	union k_sigval notify_value; /* [mu] */
 };
 
@@ -91,8 +91,7 @@ static struct mqueue *to_queue(struct file *f)
 
 static struct mqueue *find_locked(const char *name)
 {
-	list_for_each(pos, &names)
-	{
+	list_for_each(pos, &names) {
 		struct mqueue *q = list_entry(pos, struct mqueue, link);
 		if (strcmp(q->name, name) == 0)
 			return q;
@@ -103,9 +102,11 @@ static struct mqueue *find_locked(const char *name)
 static int check_attr(struct task *t, const struct mq_attr *a)
 {
 	bool may = task_capable(t, CAP_SYS_RESOURCE);
-	long messages = may ? MESSAGES_HARD_MAX : MESSAGES_DEFAULT, size = may ? SIZE_HARD_MAX : SIZE_DEFAULT;
+	long messages = may ? MESSAGES_HARD_MAX : MESSAGES_DEFAULT,
+	     size = may ? SIZE_HARD_MAX : SIZE_DEFAULT;
 
-	if (a->mq_maxmsg <= 0 || a->mq_msgsize <= 0 || a->mq_maxmsg > messages || a->mq_msgsize > size)
+	if (a->mq_maxmsg <= 0 || a->mq_msgsize <= 0 || a->mq_maxmsg > messages ||
+	    a->mq_msgsize > size)
 		return -EINVAL;
 	return 0;
 }
@@ -167,13 +168,14 @@ static int check_mode(struct task *t, const struct mqueue *q, int flags)
 }
 
 /* The named queue, referenced; made when flags say so. */
-static int find_or_make(struct task *t, const char *name, int flags, uint32_t mode, const struct mq_attr *attr,
-			struct mqueue **out)
+static int find_or_make(struct task *t, const char *name, int flags, uint32_t mode,
+			const struct mq_attr *attr, struct mqueue **out)
 {
 	struct mqueue *fresh = NULL;
 	int err = 0;
 
-	/* Made before the lock is taken: attributes are checked also when the queue turns out to exist. */
+	/* Made before the lock is taken: attributes are checked also when the queue turns out to
+	 * exist. */
 	if (flags & O_CREAT)
 		err = mqueue_new(t, name, mode, attr, &fresh);
 	mutex_lock(&names_mu);
@@ -193,7 +195,8 @@ static int find_or_make(struct task *t, const char *name, int flags, uint32_t mo
 	mqueue_put(fresh);
 	if (!q)
 		return err ? err : -ENOENT;
-	err = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? -EEXIST : check_mode(t, q, flags);
+	err = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? -EEXIST
+								 : check_mode(t, q, flags);
 	if (err) {
 		mqueue_put(q);
 		return err;
@@ -213,8 +216,8 @@ static int check_name(const char *name)
 	return 0;
 }
 
-int mqueue_open(struct task *t, const char *name, int flags, uint32_t mode, const struct mq_attr *attr,
-		struct file **out)
+int mqueue_open(struct task *t, const char *name, int flags, uint32_t mode,
+		const struct mq_attr *attr, struct file **out)
 {
 	struct inode *ino;
 	struct mqueue *q;
@@ -262,6 +265,7 @@ int mqueue_unlink(struct task *t, const char *name)
 /* ---- messages ----------------------------------------------------------------------------- */
 
 static int wait_locked(struct mqueue *q, struct file *f, uint32_t mask, deadline_t deadline)
+	NO_LOCK_ANALYSIS
 {
 	if (file_nonblock(f))
 		return -EAGAIN;
@@ -278,8 +282,8 @@ static void insert_locked(struct mqueue *q, struct mq_message *m)
 	q->attr.mq_curmsgs++;
 }
 
-/* A message came to an empty queue and nobody waits for it: the registration is used up. Gives the group to
- * tell, or NULL. */
+/* A message came to an empty queue and nobody waits for it: the registration is used up. Gives the
+ * group to tell, or NULL. */
 static struct group *take_notify_locked(struct mqueue *q, struct k_siginfo *info)
 {
 	struct group *g = q->notify;
@@ -383,7 +387,8 @@ int mqueue_notify(struct task *t, struct file *f, const struct k_sigevent *sev)
 
 	if (!q)
 		return -EBADF;
-	/* LINUX: SIGEV_THREAD goes through a netlink socket of the C library; there is none here. */
+	/* LINUX: SIGEV_THREAD goes through a netlink socket of the C library; there is none here.
+	 */
 	if (sev && sev->notify != SIGEV_NONE && sev->notify != SIGEV_SIGNAL)
 		return -EINVAL;
 	if (sev && sev->notify == SIGEV_SIGNAL && (sev->signo < 1 || sev->signo > SIG_COUNT))
@@ -419,7 +424,7 @@ int mqueue_attr(struct file *f, const struct mq_attr *new, struct mq_attr *out_o
 	*out_old = q->attr;
 	mutex_unlock(&q->mu);
 	out_old->mq_flags = file_flags(f) & O_NONBLOCK;
-	if (new && (new->mq_flags & O_NONBLOCK))
+	if (new && (new->mq_flags &O_NONBLOCK))
 		atomic_fetch_or(&f->flags, O_NONBLOCK);
 	else if (new)
 		atomic_fetch_and(&f->flags, ~(unsigned)O_NONBLOCK);

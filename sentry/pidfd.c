@@ -1,6 +1,6 @@
 /*
- * pidfd_open(2): a file that refers to a process, however its id is used later. It becomes readable when the
- * process has ended and stays so; POLLHUP says that it has been waited for.
+ * pidfd_open(2): a file that refers to a process, however its id is used later. It becomes readable
+ * when the process has ended and stays so; POLLHUP says that it has been waited for.
  */
 #include "sentry/pidfd.h"
 

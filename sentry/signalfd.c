@@ -1,10 +1,10 @@
 /*
- * signalfd(2): reading takes pending signals of the *calling* task, whoever made the file. Readers and pollers
- * sleep on the queue in the caller's sighand.
+ * signalfd(2): reading takes pending signals of the *calling* task, whoever made the file. Readers
+ * and pollers sleep on the queue in the caller's sighand.
  *
- * A poller, an epoll set above all, may stay on that queue after its task has gone. So the file keeps a
- * reference on each sighand that it was polled with ("pins" it) until it is closed, by which time
- * epoll has left the queue.
+ * A poller, an epoll set above all, may stay on that queue after its task has gone. So the file
+ * keeps a reference on each sighand that it was polled with ("pins" it) until it is closed, by
+ * which time epoll has left the queue.
  */
 #include "sentry/signalfd.h"
 
@@ -83,7 +83,8 @@ static int take_signal(struct signalfd *sf, struct task *t, bool wait, struct k_
 
 	mutex_lock(&sh->mu);
 	while ((sig = signal_dequeue_locked(t, atomic_load(&sf->mask), out)) == 0) {
-		sig = wait ? waitq_wait(&sh->signalfd_wait, &sh->mu, POLLIN, DEADLINE_NEVER) : -EAGAIN;
+		sig = wait ? waitq_wait(&sh->signalfd_wait, &sh->mu, POLLIN, DEADLINE_NEVER)
+			   : -EAGAIN;
 		if (sig)
 			break;
 	}
@@ -153,8 +154,7 @@ static void signalfd_release(struct file *f)
 {
 	struct signalfd *sf = to_signalfd(f);
 
-	list_for_each_safe(pos, &sf->pins)
-	{
+	list_for_each_safe(pos, &sf->pins) {
 		struct pin *p = list_entry(pos, struct pin, link);
 		sighand_put(p->sighand);
 		mem_free(p);

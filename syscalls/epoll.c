@@ -46,7 +46,8 @@ static long wait_on(struct task *t, int epfd, epevent_gp events, int maxevents, 
 
 	if (maxevents <= 0 || maxevents > INT_MAX / (int)sizeof(struct epoll_event))
 		return -EINVAL;
-	int err = guest_iter_buf(t, &it, events.addr, (uint64_t)maxevents * sizeof(struct epoll_event), IOV_FILL);
+	int err = guest_iter_buf(t, &it, events.addr,
+				 (uint64_t)maxevents * sizeof(struct epoll_event), IOV_FILL);
 	if (err)
 		return err;
 	struct file *ep = fd_get_io(t->files, epfd);
@@ -64,9 +65,10 @@ static deadline_t deadline_of_ms(int timeout)
 	return timeout == 0 ? 0 : deadline_after_ns((uint64_t)timeout * NS_PER_MS);
 }
 
-/* The same under another signal mask. An interrupted call is -EINTR, never restarted (signal(7)). */
-static long masked_wait(struct task *t, int epfd, epevent_gp events, int maxevents, deadline_t deadline,
-			sigset_cgp sigmask, uint64_t sigsetsize)
+/* The same under another signal mask. An interrupted call is -EINTR, never restarted (signal(7)).
+ */
+static long masked_wait(struct task *t, int epfd, epevent_gp events, int maxevents,
+			deadline_t deadline, sigset_cgp sigmask, uint64_t sigsetsize)
 {
 	uint64_t mask;
 	bool given;
@@ -87,14 +89,15 @@ long sys_epoll_wait(struct task *t, int epfd, epevent_gp events, int maxevents, 
 	return wait_on(t, epfd, events, maxevents, deadline_of_ms(timeout));
 }
 
-long sys_epoll_pwait(struct task *t, int epfd, epevent_gp events, int maxevents, int timeout, sigset_cgp sigmask,
-		     uint64_t sigsetsize)
+long sys_epoll_pwait(struct task *t, int epfd, epevent_gp events, int maxevents, int timeout,
+		     sigset_cgp sigmask, uint64_t sigsetsize)
 {
-	return masked_wait(t, epfd, events, maxevents, deadline_of_ms(timeout), sigmask, sigsetsize);
+	return masked_wait(t, epfd, events, maxevents, deadline_of_ms(timeout), sigmask,
+			   sigsetsize);
 }
 
-long sys_epoll_pwait2(struct task *t, int epfd, epevent_gp events, int maxevents, timespec_cgp timeout,
-		      sigset_cgp sigmask, uint64_t sigsetsize)
+long sys_epoll_pwait2(struct task *t, int epfd, epevent_gp events, int maxevents,
+		      timespec_cgp timeout, sigset_cgp sigmask, uint64_t sigsetsize)
 {
 	deadline_t deadline = DEADLINE_NEVER;
 	struct timespec ts;

@@ -57,7 +57,8 @@ static struct k_itimerspec to_guest_spec(const struct itimerspec *its)
 	return (struct k_itimerspec){ .interval = its->it_interval, .value = its->it_value };
 }
 
-long sys_timerfd_settime(struct task *t, int fd, int flags, itimerspec_cgp new_value, itimerspec_gp old_value)
+long sys_timerfd_settime(struct task *t, int fd, int flags, itimerspec_cgp new_value,
+			 itimerspec_gp old_value)
 {
 	struct k_itimerspec k;
 	struct itimerspec old;
@@ -193,8 +194,7 @@ static struct task *some_thread(struct group *g)
 
 	mutex_lock(&tasks_mu);
 	if (!g->zombie) {
-		list_for_each(pos, &g->threads)
-		{
+		list_for_each(pos, &g->threads) {
 			struct task *thread = list_entry(pos, struct task, group_link);
 			if (thread->state == TASK_ZOMBIE || thread->state == TASK_DEAD)
 				continue;
@@ -239,7 +239,8 @@ long sys_pidfd_getfd(struct task *t, int pidfd, int targetfd, uint32_t flags)
 }
 
 /* What the guest wants to send, checked as kill_pidfd_info of the kernel. */
-static int load_info(struct task *t, struct group *g, int sig, siginfo_cgp info, struct k_siginfo *out)
+static int load_info(struct task *t, struct group *g, int sig, siginfo_cgp info,
+		     struct k_siginfo *out)
 {
 	if (gaddr_is_null(info.addr)) {
 		siginfo_user(out, sig, SI_USER);
@@ -260,7 +261,8 @@ long sys_pidfd_send_signal(struct task *t, int pidfd, int sig, siginfo_cgp info,
 	struct k_siginfo si;
 	struct group *g;
 
-	/* LINUX: flags choose thread, process or process group; we serve the process, which 0 means here. */
+	/* LINUX: flags choose thread, process or process group; we serve the process, which 0 means
+	 * here. */
 	if (flags)
 		return -EINVAL;
 	int err = group_of_fd(t, pidfd, &g);

@@ -186,8 +186,8 @@ void ipc_set_perm_locked(struct ipc_obj *o, const struct ipc_perm *p)
 /* ---- …get(2) ------------------------------------------------------------------------------ */
 
 /* An object with that key is there. Takes o. */
-static long get_existing(const struct ipc_type *type, struct task *t, struct ipc_obj *o, uint64_t param,
-			 int flags)
+static long get_existing(const struct ipc_type *type, struct task *t, struct ipc_obj *o,
+			 uint64_t param, int flags)
 {
 	long ret = 0;
 

@@ -1,7 +1,7 @@
 /*
- * What System V semaphores, message queues and shared memory share: keys, ids, permissions (sysvipc(7)). An
- * object is found by id in its table, then worked on under its own lock; a removed one stays until the last
- * reference goes.
+ * What System V semaphores, message queues and shared memory share: keys, ids, permissions
+ * (sysvipc(7)). An object is found by id in its table, then worked on under its own lock; a removed
+ * one stays until the last reference goes.
  */
 #pragma once
 
@@ -12,26 +12,26 @@
 
 struct ipc_obj {
 	struct ref ref;
-	struct mutex mu;           /* rank PIPE */
+	struct mutex mu; /* rank PIPE */
 	struct waitq wait;
 	const struct ipc_type *type; /* [I] */
-	int id;                    /* [I] once in the table */
-	int key;                   /* [table mu] IPC_PRIVATE: none */
-	uint32_t cuid, cgid;       /* [I] */
-	uint32_t uid, gid, mode;   /* [mu] */
-	bool removed;              /* [mu] */
+	int id;                      /* [I] once in the table */
+	int key;                     /* [table mu] IPC_PRIVATE: none */
+	uint32_t cuid, cgid;         /* [I] */
+	uint32_t uid, gid, mode;     /* [mu] */
+	bool removed;                /* [mu] */
 };
 
 struct ipc_table {
-	struct mutex mu;           /* rank HASH */
-	struct ipc_obj **slots;    /* [mu] referenced */
-	unsigned size, used;       /* [mu] */
-	unsigned seq;              /* [mu] makes ids of reused slots differ */
+	struct mutex mu;        /* rank HASH */
+	struct ipc_obj **slots; /* [mu] referenced */
+	unsigned size, used;    /* [mu] */
+	unsigned seq;           /* [mu] makes ids of reused slots differ */
 };
 
 struct ipc_type {
 	struct ipc_table *table;
-	unsigned limit;            /* objects of one sandbox */
+	unsigned limit; /* objects of one sandbox */
 	/* A new object with everything but the base set, for `param` (size, number); -errno. */
 	int (*create)(struct task *t, int key, uint64_t param, struct ipc_obj **out);
 	/* Does an existing object satisfy param? 0 or -EINVAL. */
@@ -43,7 +43,8 @@ DECLARE_REF(ipc_obj);
 /* Initialises the base with one reference, owner as the caller. */
 void ipc_obj_init(struct ipc_obj *o, const struct ipc_type *type, int key, struct task *t);
 void ipc_obj_fini(struct ipc_obj *o);
-/* semget(2) and kin: the id, -ENOENT, -EEXIST, -EACCES, -ENOSPC, -ENOMEM and what create and check give. */
+/* semget(2) and kin: the id, -ENOENT, -EEXIST, -EACCES, -ENOSPC, -ENOMEM and what create and check
+ * give. */
 long ipc_get(const struct ipc_type *type, struct task *t, int key, uint64_t param, int flags);
 /* The object of an id, referenced: -EINVAL. */
 int ipc_find(const struct ipc_type *type, int id, struct ipc_obj **out) MUST_CHECK;
@@ -55,7 +56,8 @@ int ipc_highest_index(const struct ipc_type *type, int *out_used);
 int ipc_permission_locked(struct ipc_obj *o, struct task *t, unsigned flags) MUST_CHECK;
 /* May the caller change or remove it? o->mu held. 0 or -EPERM. */
 int ipc_owner_locked(struct ipc_obj *o, struct task *t) MUST_CHECK;
-/* IPC_RMID: takes it out of the table; sleepers find `removed`. o->mu held, dropped and taken again. */
+/* IPC_RMID: takes it out of the table; sleepers find `removed`. o->mu held, dropped and taken
+ * again. */
 void ipc_remove_locked(struct ipc_obj *o);
 void ipc_fill_perm_locked(const struct ipc_obj *o, struct ipc_perm *out);
 /* IPC_SET of the owner fields. */

@@ -7,9 +7,9 @@
 #include "platform/base/alloc.h"
 #include "syscalls/ipc.h"
 
-#define MSG_SIZE_MAX 8192  /* MSGMAX */
-#define QUEUE_BYTES 16384  /* MSGMNB */
-#define QUEUES_MAX 1024    /* MSGMNI is 32000; a sandbox's queues hold 16 MiB at most */
+#define MSG_SIZE_MAX 8192 /* MSGMAX */
+#define QUEUE_BYTES 16384 /* MSGMNB */
+#define QUEUES_MAX 1024   /* MSGMNI is 32000; a sandbox's queues hold 16 MiB at most */
 #define WAKE_SENDER POLLOUT
 #define WAKE_RECEIVER POLLIN
 
@@ -64,9 +64,11 @@ static void msg_free(struct ipc_obj *o)
 }
 
 static struct ipc_table msg_table = { .mu = MUTEX_INIT(RANK_HASH) };
-static const struct ipc_type msg_type = {
-	.table = &msg_table, .limit = QUEUES_MAX, .create = msg_create, .check = msg_check, .free = msg_free
-};
+static const struct ipc_type msg_type = { .table = &msg_table,
+					  .limit = QUEUES_MAX,
+					  .create = msg_create,
+					  .check = msg_check,
+					  .free = msg_free };
 
 long sys_msgget(struct task *t, int key, int msgflg)
 {
@@ -100,7 +102,7 @@ static int message_load(struct task *t, buf_cgp msgp, uint64_t size, struct mess
 }
 
 /* Sleeps until woken. These calls are never restarted after a handler (signal(7)). */
-static int wait_locked(struct ipc_obj *o, uint32_t mask)
+static int wait_locked(struct ipc_obj *o, uint32_t mask) NO_LOCK_ANALYSIS
 {
 	int err = waitq_wait(&o->wait, &o->mu, mask, DEADLINE_NEVER);
 	return err == -ERESTARTSYS ? -ERESTARTNOHAND : err;
@@ -162,8 +164,7 @@ static struct message *choose_locked(struct msg_queue *q, long type, int flags)
 	struct message *lowest = NULL;
 	long index = 0;
 
-	list_for_each(pos, &q->messages)
-	{
+	list_for_each(pos, &q->messages) {
 		struct message *m = list_entry(pos, struct message, link);
 		if (flags & MSG_COPY) {
 			if (index++ == type)
@@ -275,8 +276,13 @@ static int set_locked(struct task *t, struct msg_queue *q, const struct msqid_ds
 
 static long msg_info(struct task *t, int cmd, buf_gp buf)
 {
-	struct msginfo info = { .msgmap = QUEUE_BYTES, .msgmax = MSG_SIZE_MAX, .msgmnb = QUEUE_BYTES,
-				.msgmni = QUEUES_MAX, .msgssz = 16, .msgtql = QUEUE_BYTES, .msgseg = 0xffff,
+	struct msginfo info = { .msgmap = QUEUE_BYTES,
+				.msgmax = MSG_SIZE_MAX,
+				.msgmnb = QUEUE_BYTES,
+				.msgmni = QUEUES_MAX,
+				.msgssz = 16,
+				.msgtql = QUEUE_BYTES,
+				.msgseg = 0xffff,
 				.msgpool = QUEUES_MAX * QUEUE_BYTES / 1024 };
 	int used;
 	int highest = ipc_highest_index(&msg_type, &used);

@@ -1,11 +1,12 @@
 /*
  * System V semaphores: semget(2), semop(2), semctl(2).
  *
- * An operation vector is tried under the set's lock: applied as a whole, or undone and slept on until the set
- * changes. Sleepers are on a list too, since semctl tells how many wait for what (GETNCNT, GETZCNT).
+ * An operation vector is tried under the set's lock: applied as a whole, or undone and slept on
+ * until the set changes. Sleepers are on a list too, since semctl tells how many wait for what
+ * (GETNCNT, GETZCNT).
  *
- * SEM_UNDO adjustments belong to a process (threads of one share them) and hang at the set; when a process
- * ends, the sentry calls sem_exit through group_exit_hook.
+ * SEM_UNDO adjustments belong to a process (threads of one share them) and hang at the set; when a
+ * process ends, the sentry calls sem_exit through group_exit_hook.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,10 +17,10 @@
 #include "sentry/timers.h"
 #include "syscalls/ipc.h"
 
-#define SET_SEMS_MAX 32000 /* SEMMSL */
-#define OPS_MAX 500        /* SEMOPM */
-#define VALUE_MAX 32767    /* SEMVMX */
-#define SETS_MAX 1024      /* SEMMNI is 32000; a set may have 32000 semaphores of 8 bytes */
+#define SET_SEMS_MAX 32000    /* SEMMSL */
+#define OPS_MAX 500           /* SEMOPM */
+#define VALUE_MAX 32767       /* SEMVMX */
+#define SETS_MAX 1024         /* SEMMNI is 32000; a set may have 32000 semaphores of 8 bytes */
 #define SEMS_TOTAL 1024000000 /* SEMMNS, for show */
 
 struct semaphore {
@@ -41,11 +42,11 @@ struct sem_waiter {
 
 struct sem_set {
 	struct ipc_obj obj;
-	struct list waiters;  /* [mu] */
-	struct list undos;    /* [mu] */
+	struct list waiters;      /* [mu] */
+	struct list undos;        /* [mu] */
 	time_t operated, changed; /* [mu] */
-	int count;            /* [I] */
-	struct semaphore sems[]; /* [mu] */
+	int count;                /* [I] */
+	struct semaphore sems[];  /* [mu] */
 };
 
 static const struct ipc_type sem_type;
@@ -89,9 +90,11 @@ static void sem_free(struct ipc_obj *o)
 }
 
 static struct ipc_table sem_table = { .mu = MUTEX_INIT(RANK_HASH) };
-static const struct ipc_type sem_type = {
-	.table = &sem_table, .limit = SETS_MAX, .create = sem_create, .check = sem_check, .free = sem_free
-};
+static const struct ipc_type sem_type = { .table = &sem_table,
+					  .limit = SETS_MAX,
+					  .create = sem_create,
+					  .check = sem_check,
+					  .free = sem_free };
 
 long sys_semget(struct task *t, int key, int nsems, int semflg)
 {
@@ -105,8 +108,7 @@ long sys_semget(struct task *t, int key, int nsems, int semflg)
 /* What a process owes the set; NULL: nothing yet. */
 static struct sem_undo *undo_find_locked(struct sem_set *s, int tgid)
 {
-	list_for_each(pos, &s->undos)
-	{
+	list_for_each(pos, &s->undos) {
 		struct sem_undo *u = list_entry(pos, struct sem_undo, link);
 		if (u->tgid == tgid)
 			return u;
@@ -168,8 +170,7 @@ static void sem_exit(struct group *g)
 /* SETVAL and SETALL end all debts on what they set; index -1: everything. */
 static void undo_clear_locked(struct sem_set *s, int index)
 {
-	list_for_each(pos, &s->undos)
-	{
+	list_for_each(pos, &s->undos) {
 		struct sem_undo *u = list_entry(pos, struct sem_undo, link);
 		for (int i = 0; i < s->count; i++)
 			if (index < 0 || i == index)
@@ -180,7 +181,8 @@ static void undo_clear_locked(struct sem_set *s, int index)
 /* ---- semop -------------------------------------------------------------------------------- */
 
 /* Takes back the first n operations. */
-static void undo_ops_locked(struct sem_set *s, struct sem_undo *u, const struct sembuf *ops, size_t n)
+static void undo_ops_locked(struct sem_set *s, struct sem_undo *u, const struct sembuf *ops,
+			    size_t n)
 {
 	while (n-- > 0) {
 		s->sems[ops[n].sem_num].value -= ops[n].sem_op;
@@ -189,7 +191,8 @@ static void undo_ops_locked(struct sem_set *s, struct sem_undo *u, const struct 
 	}
 }
 
-/* Applies all or nothing: 0, 1 when it must wait (*out_index, *out_zero say for what), -EAGAIN, -ERANGE. */
+/* Applies all or nothing: 0, 1 when it must wait (*out_index, *out_zero say for what), -EAGAIN,
+ * -ERANGE. */
 static int try_ops_locked(struct sem_set *s, struct sem_undo *u, const struct sembuf *ops, size_t n,
 			  int *out_index, bool *out_zero)
 {
@@ -201,8 +204,9 @@ static int try_ops_locked(struct sem_set *s, struct sem_undo *u, const struct se
 			err = op->sem_flg & IPC_NOWAIT ? -EAGAIN : 1;
 		else if (v > VALUE_MAX)
 			err = -ERANGE;
-		else if ((op->sem_flg & SEM_UNDO) && (u->adjust[op->sem_num] - op->sem_op < -VALUE_MAX - 1 ||
-						      u->adjust[op->sem_num] - op->sem_op > VALUE_MAX))
+		else if ((op->sem_flg & SEM_UNDO) &&
+			 (u->adjust[op->sem_num] - op->sem_op < -VALUE_MAX - 1 ||
+			  u->adjust[op->sem_num] - op->sem_op > VALUE_MAX))
 			err = -ERANGE;
 		if (err) {
 			*out_index = op->sem_num;
@@ -219,6 +223,7 @@ static int try_ops_locked(struct sem_set *s, struct sem_undo *u, const struct se
 
 /* One sleep of a vector that must wait. */
 static int sem_wait_locked(struct sem_set *s, struct sem_waiter *w, deadline_t deadline)
+	NO_LOCK_ANALYSIS
 {
 	list_add_tail(&s->waiters, &w->link);
 	int err = waitq_wait(&s->obj.wait, &s->obj.mu, 0, deadline);
@@ -243,7 +248,8 @@ static int run_ops_locked(struct task *t, struct sem_set *s, const struct sembuf
 	}
 	int err = s->obj.removed ? -EIDRM : ipc_permission_locked(&s->obj, t, alter ? 0222 : 0444);
 	while (!err) {
-		/* Looked up each time: SETALL does not free it, but the end of a set may come between. */
+		/* Looked up each time: SETALL does not free it, but the end of a set may come
+		 * between. */
 		if (undo)
 			err = undo_make_locked(s, t->group->tgid, &u);
 		if (!err)
@@ -313,9 +319,16 @@ long sys_semtimedop(struct task *t, int semid, buf_cgp sops, uint64_t nsops, tim
 
 static long sem_info(struct task *t, int cmd, struct gaddr buf)
 {
-	struct seminfo info = { .semmap = SEMS_TOTAL, .semmni = SETS_MAX, .semmns = SEMS_TOTAL, .semmnu = SEMS_TOTAL,
-				.semmsl = SET_SEMS_MAX, .semopm = OPS_MAX, .semume = OPS_MAX, .semusz = 20,
-				.semvmx = VALUE_MAX, .semaem = VALUE_MAX };
+	struct seminfo info = { .semmap = SEMS_TOTAL,
+				.semmni = SETS_MAX,
+				.semmns = SEMS_TOTAL,
+				.semmnu = SEMS_TOTAL,
+				.semmsl = SET_SEMS_MAX,
+				.semopm = OPS_MAX,
+				.semume = OPS_MAX,
+				.semusz = 20,
+				.semvmx = VALUE_MAX,
+				.semaem = VALUE_MAX };
 	int used, highest = ipc_highest_index(&sem_type, &used);
 
 	if (cmd == SEM_INFO) {
@@ -361,8 +374,7 @@ static int count_waiters_locked(struct sem_set *s, int index, bool for_zero)
 {
 	int n = 0;
 
-	list_for_each(pos, &s->waiters)
-	{
+	list_for_each(pos, &s->waiters) {
 		struct sem_waiter *w = list_entry(pos, struct sem_waiter, link);
 		n += w->index == index && w->for_zero == for_zero;
 	}

@@ -1,10 +1,10 @@
 /*
  * System V shared memory: shmget(2), shmop(2), shmctl(2).
  *
- * A segment is a nameless memory file. Each shmat makes an attachment: a file that hands mappings through to
- * the segment's file and holds the segment, so that the last unmapping, in whatever way and by whatever
- * process, releases it. fork shares the attachment; how many mappings there are (shm_nattch) is counted when
- * somebody asks.
+ * A segment is a nameless memory file. Each shmat makes an attachment: a file that hands mappings
+ * through to the segment's file and holds the segment, so that the last unmapping, in whatever way
+ * and by whatever process, releases it. fork shares the attachment; how many mappings there are
+ * (shm_nattch) is counted when somebody asks.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -19,21 +19,21 @@
 #include "platform/base/alloc.h"
 #include "syscalls/ipc.h"
 
-#define SEGMENTS_MAX 4096                   /* SHMMNI */
+#define SEGMENTS_MAX 4096 /* SHMMNI */
 #define SEGMENT_SIZE_MAX (INT64_MAX & PAGE_MASK)
 #define HUGE_FLAGS SHM_HUGETLB
-#define SHM_DEST_BIT 01000                  /* in shm_perm.mode: removed, waits for the last detach */
+#define SHM_DEST_BIT 01000 /* in shm_perm.mode: removed, waits for the last detach */
 #define SHM_LOCKED_BIT 02000
 
 struct segment {
 	struct ipc_obj obj;
-	struct file *file;    /* [I] referenced: a memfd */
-	uint64_t size;        /* [I] as asked for */
-	int creator, last;    /* [mu] process ids */
+	struct file *file;                  /* [I] referenced: a memfd */
+	uint64_t size;                      /* [I] as asked for */
+	int creator, last;                  /* [mu] process ids */
 	time_t attached, detached, changed; /* [mu] */
-	unsigned attachments; /* [mu] live struct attachment */
-	bool doomed;          /* [mu] IPC_RMID: goes with the last attachment */
-	bool locked;          /* [mu] SHM_LOCK: remembered */
+	unsigned attachments;               /* [mu] live struct attachment */
+	bool doomed;                        /* [mu] IPC_RMID: goes with the last attachment */
+	bool locked;                        /* [mu] SHM_LOCK: remembered */
 };
 
 struct attachment {
@@ -94,9 +94,11 @@ static void shm_free(struct ipc_obj *o)
 }
 
 static struct ipc_table shm_table = { .mu = MUTEX_INIT(RANK_HASH) };
-static const struct ipc_type shm_type = {
-	.table = &shm_table, .limit = SEGMENTS_MAX, .create = shm_create, .check = shm_check, .free = shm_free
-};
+static const struct ipc_type shm_type = { .table = &shm_table,
+					  .limit = SEGMENTS_MAX,
+					  .create = shm_create,
+					  .check = shm_check,
+					  .free = shm_free };
 
 long sys_shmget(struct task *t, int key, uint64_t size, int shmflg)
 {
@@ -167,7 +169,8 @@ static int attach_file(struct task *t, struct segment *s, int flags, struct file
 	}
 	a->seg = s;
 	ipc_obj_get(&s->obj);
-	file_init(&a->file, &attachment_ops, inode_get(s->file->inode), flags & SHM_RDONLY ? O_RDONLY : O_RDWR);
+	file_init(&a->file, &attachment_ops, inode_get(s->file->inode),
+		  flags & SHM_RDONLY ? O_RDONLY : O_RDWR);
 	*out = &a->file;
 	return 0;
 }
@@ -204,7 +207,9 @@ long sys_shmat(struct task *t, int shmid, struct gaddr shmaddr, int shmflg)
 	ipc_obj_put(o);
 	if (err)
 		return err;
-	struct mmap_request req = { .addr = addr, .size = size, .file = f, .prot = PROT_READ, .map_flags = MAP_SHARED };
+	struct mmap_request req = {
+		.addr = addr, .size = size, .file = f, .prot = PROT_READ, .map_flags = MAP_SHARED
+	};
 	if (!(shmflg & SHM_RDONLY))
 		req.prot |= PROT_WRITE;
 	if (shmflg & SHM_EXEC)
@@ -217,16 +222,20 @@ long sys_shmat(struct task *t, int shmid, struct gaddr shmaddr, int shmflg)
 }
 
 /* The next piece of the attachment that begins at `base`, from `addr` on: what shmdt must unmap. */
-static bool next_piece(struct mm *mm, uint64_t base, uint64_t *addr, struct file **f, uint64_t *out_end)
+static bool next_piece(struct mm *mm, uint64_t base, uint64_t *addr, struct file **f,
+		       uint64_t *out_end)
 {
 	bool found = false;
 
 	mutex_lock(&mm->mu);
 	for (struct vma *v = vma_find_locked(mm, *addr); v; v = vma_next_locked(v)) {
-		if (!v->file || v->file->ops != &attachment_ops || v->start < base || v->start - base != v->off)
+		if (!v->file || v->file->ops != &attachment_ops || v->start < base ||
+		    v->start - base != v->off)
 			continue;
 		/* The first piece decides which attachment it is. */
-		if (*f ? v->file != *f : v->start > base + container_of(v->file, struct attachment, file)->seg->size)
+		if (*f ? v->file != *f
+		       : v->start > base + container_of(v->file, struct attachment, file)
+						    ->seg->size)
 			continue;
 		if (!*f)
 			*f = file_get(v->file);
@@ -318,8 +327,11 @@ static long shm_info(struct task *t, int cmd, buf_gp buf)
 	int used, highest = ipc_highest_index(&shm_type, &used);
 
 	if (cmd == IPC_INFO) {
-		struct shminfo info = { .shmmax = 18446744073692774399ul, .shmmin = 1, .shmmni = SEGMENTS_MAX,
-					.shmseg = SEGMENTS_MAX, .shmall = 18446744073692774399ul };
+		struct shminfo info = { .shmmax = 18446744073692774399ul,
+					.shmmin = 1,
+					.shmmni = SEGMENTS_MAX,
+					.shmseg = SEGMENTS_MAX,
+					.shmall = 18446744073692774399ul };
 		return guest_write(t, buf.addr, &info, sizeof(info)) ? -EFAULT : highest;
 	}
 	struct shm_info info = { .used_ids = used };

@@ -58,7 +58,8 @@ long sys_mq_unlink(struct task *t, path_cgp name)
 	return err ? err : mqueue_unlink(t, text);
 }
 
-long sys_mq_timedsend(struct task *t, int mqdes, buf_cgp msg, uint64_t len, uint32_t prio, timespec_cgp timeout)
+long sys_mq_timedsend(struct task *t, int mqdes, buf_cgp msg, uint64_t len, uint32_t prio,
+		      timespec_cgp timeout)
 {
 	struct iov_iter it;
 	deadline_t deadline;
@@ -78,7 +79,8 @@ long sys_mq_timedsend(struct task *t, int mqdes, buf_cgp msg, uint64_t len, uint
 	return err;
 }
 
-long sys_mq_timedreceive(struct task *t, int mqdes, buf_gp msg, uint64_t len, u32_gp prio, timespec_cgp timeout)
+long sys_mq_timedreceive(struct task *t, int mqdes, buf_gp msg, uint64_t len, u32_gp prio,
+			 timespec_cgp timeout)
 {
 	struct iov_iter it;
 	deadline_t deadline;

@@ -1,11 +1,11 @@
 /*
  * poll(2), ppoll(2), select(2), pselect6(2).
  *
- * One core, poll_files, over an array of (file, wanted bits). In the first round each file names its wait
- * queues and gets waiters of ours; later rounds only ask. What is left of the time goes back to the guest
- * (ppoll, select, pselect6), and an interrupted call:
- *	poll              continues until its first deadline (restart block), -EINTR if a handler ran
- *	ppoll, select, …  starts again with the time that was stored, -EINTR if a handler ran
+ * One core, poll_files, over an array of (file, wanted bits). In the first round each file names
+ *its wait queues and gets waiters of ours; later rounds only ask. What is left of the time goes
+ *back to the guest (ppoll, select, pselect6), and an interrupted call: poll              continues
+ *until its first deadline (restart block), -EINTR if a handler ran ppoll, select, …  starts again
+ *with the time that was stored, -EINTR if a handler ran
  */
 #include <errno.h>
 #include <limits.h>
@@ -96,7 +96,8 @@ static int poll_round(struct poll_entry *e, size_t n, struct collector *c)
 	return count;
 }
 
-/* Waits until some entry has something; deadline 0: does not wait. Count, 0, -ERESTARTSYS, -ENOMEM. */
+/* Waits until some entry has something; deadline 0: does not wait. Count, 0, -ERESTARTSYS, -ENOMEM.
+ */
 static int poll_files(struct poll_entry *e, size_t n, deadline_t deadline)
 {
 	struct collector c = { .pt = { .queue = collect_queue }, .sleeper = sleeper_self() };
@@ -139,8 +140,8 @@ static struct timespec time_left(deadline_t deadline)
 	return ns_to_timespec(deadline > now ? deadline - now : 0);
 }
 
-/* -ERESTARTSYS of the core in the words of ppoll, select and pselect6. A time that cannot be stored makes a
- * restart impossible: it would begin with the old one. */
+/* -ERESTARTSYS of the core in the words of ppoll, select and pselect6. A time that cannot be stored
+ * makes a restart impossible: it would begin with the old one. */
 static long finish(long ret, bool stored)
 {
 	if (ret == -ERESTARTSYS)
@@ -178,7 +179,8 @@ static bool store_time_left(struct task *t, timespec_gp timeout, deadline_t dead
 /* ---- poll --------------------------------------------------------------------------------- */
 
 /* Descriptors to entries. */
-static void entries_of_pollfds(struct task *t, const struct pollfd *p, struct poll_entry *e, size_t n)
+static void entries_of_pollfds(struct task *t, const struct pollfd *p, struct poll_entry *e,
+			       size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (p[i].fd < 0)
@@ -211,8 +213,8 @@ static long poll_pollfds(struct task *t, pollfd_gp fds, uint32_t nfds, deadline_
 		goto out;
 	for (size_t i = 0; i < nfds; i++)
 		p[i].revents = (short)e[i].got;
-	/* LINUX: stores only revents. One copy of the whole array is much cheaper for us, and fd and events are
-	 * what the guest gave unless another thread changes them during the call. */
+	/* LINUX: stores only revents. One copy of the whole array is much cheaper for us, and fd
+	 * and events are what the guest gave unless another thread changes them during the call. */
 	if (nfds && guest_store_n(t, fds, nfds, p) != 0)
 		ret = -EFAULT;
 out:
@@ -239,14 +241,15 @@ static long poll_continue(struct task *t)
 
 long sys_poll(struct task *t, pollfd_gp fds, uint32_t nfds, int timeout)
 {
-	t->restart.deadline = timeout < 0 ? DEADLINE_NEVER : deadline_of((uint64_t)timeout * NS_PER_MS);
+	t->restart.deadline =
+		timeout < 0 ? DEADLINE_NEVER : deadline_of((uint64_t)timeout * NS_PER_MS);
 	t->restart.words[POLL_FDS] = fds.addr.va;
 	t->restart.words[POLL_NFDS] = nfds;
 	return poll_continue(t);
 }
 
-long sys_ppoll(struct task *t, pollfd_gp fds, uint32_t nfds, timespec_gp timeout, sigset_cgp sigmask,
-	       uint64_t sigsetsize)
+long sys_ppoll(struct task *t, pollfd_gp fds, uint32_t nfds, timespec_gp timeout,
+	       sigset_cgp sigmask, uint64_t sigsetsize)
 {
 	deadline_t deadline;
 	uint64_t mask;
@@ -313,17 +316,20 @@ static int sets_load(struct task *t, struct fd_sets *s)
 
 static bool set_has(const struct fd_sets *s, int kind, int fd)
 {
-	return s->bits[kind] && (s->bits[kind][(unsigned)fd / WORD_BITS] >> ((unsigned)fd % WORD_BITS) & 1);
+	return s->bits[kind] &&
+	       (s->bits[kind][(unsigned)fd / WORD_BITS] >> ((unsigned)fd % WORD_BITS) & 1);
 }
 
 static uint32_t wanted_events(const struct fd_sets *s, int fd)
 {
-	return (set_has(s, SET_READ, fd) ? SELECT_IN : 0u) | (set_has(s, SET_WRITE, fd) ? SELECT_OUT : 0u) |
+	return (set_has(s, SET_READ, fd) ? SELECT_IN : 0u) |
+	       (set_has(s, SET_WRITE, fd) ? SELECT_OUT : 0u) |
 	       (set_has(s, SET_EXCEPT, fd) ? (uint32_t)SELECT_EX : 0u);
 }
 
 /* One entry per number that is in some set. -EBADF when one is not open. */
-static int entries_of_sets(struct task *t, const struct fd_sets *s, struct poll_entry **out, size_t *out_count)
+static int entries_of_sets(struct task *t, const struct fd_sets *s, struct poll_entry **out,
+			   size_t *out_count)
 {
 	size_t n = 0;
 
@@ -364,7 +370,8 @@ static long sets_update(struct fd_sets *s, const struct poll_entry *e)
 			if (e->got & events[k])
 				bits++;
 			else
-				s->bits[k][(unsigned)fd / WORD_BITS] &= ~(1ull << ((unsigned)fd % WORD_BITS));
+				s->bits[k][(unsigned)fd / WORD_BITS] &=
+					~(1ull << ((unsigned)fd % WORD_BITS));
 		}
 		e++;
 	}

@@ -1,6 +1,6 @@
 /*
- * Socket calls: copying of addresses, headers and control data around fs/sock.h. sendmmsg and recvmmsg are
- * loops over the single calls.
+ * Socket calls: copying of addresses, headers and control data around fs/sock.h. sendmmsg and
+ * recvmmsg are loops over the single calls.
  */
 #include "fs/sock.h"
 
@@ -20,9 +20,11 @@
 #define CONTROL_MAX (20u << 10) /* net.core.optmem_max, which bounds what sendmsg gives */
 #define CONTROL_OUT_MAX 2048u   /* more than credentials and SOCK_SCM_MAX_FILES descriptors take */
 #define OPTION_MAX 4096u
-#define CMSG_COMPAT 0x80000000u  /* MSG_CMSG_COMPAT: of 32-bit calls, never ours */
+#define CMSG_COMPAT 0x80000000u /* MSG_CMSG_COMPAT: of 32-bit calls, never ours */
 #define MMSG_MAX 1024u          /* UIO_MAXIOV */
-_Static_assert(CONTROL_OUT_MAX >= CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(SOCK_SCM_MAX_FILES * 4), "fits");
+_Static_assert(CONTROL_OUT_MAX >=
+		       CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(SOCK_SCM_MAX_FILES * 4),
+	       "fits");
 
 /* A referenced socket file: -EBADF, -ENOTSOCK. */
 static int socket_get(struct task *t, int fd, struct file **out)
@@ -50,8 +52,8 @@ static int load_addr(struct task *t, struct gaddr addr, int len, struct sockaddr
 }
 
 /* Stores what fits of an address and its full length, as move_addr_to_user of the kernel. */
-static int store_addr(struct task *t, const struct sockaddr_storage *a, unsigned len, struct gaddr addr,
-		      i32_gp addrlen)
+static int store_addr(struct task *t, const struct sockaddr_storage *a, unsigned len,
+		      struct gaddr addr, i32_gp addrlen)
 {
 	i32_cgp from = { .addr = addrlen.addr };
 	int32_t room, full = (int32_t)len;
@@ -280,7 +282,8 @@ long sys_getsockopt(struct task *t, int fd, int level, int optname, buf_gp optva
 	if (!err && len < 0)
 		err = -EINVAL;
 	if (!err) {
-		len = sock_getsockopt(sock_of(f), level, optname, val, MIN((size_t)len, (size_t)OPTION_MAX));
+		len = sock_getsockopt(sock_of(f), level, optname, val,
+				      MIN((size_t)len, (size_t)OPTION_MAX));
 		err = len < 0 ? len : 0;
 	}
 	file_put(f);
@@ -302,7 +305,8 @@ static long send_and_signal(struct file *f, struct sock_msg *m)
 	return ret;
 }
 
-long sys_sendto(struct task *t, int fd, buf_cgp buf, uint64_t len, uint32_t flags, buf_cgp dest, int addrlen)
+long sys_sendto(struct task *t, int fd, buf_cgp buf, uint64_t len, uint32_t flags, buf_cgp dest,
+		int addrlen)
 {
 	struct fs_lookup l = lookup_of(t);
 	struct iov_iter it;
@@ -341,7 +345,8 @@ static struct gaddr pointer(const void *p)
 	return gaddr((uint64_t)(uintptr_t)p);
 }
 
-static int load_control(struct task *t, struct file *f, const struct msghdr *h, struct sock_scm *out)
+static int load_control(struct task *t, struct file *f, const struct msghdr *h,
+			struct sock_scm *out)
 {
 	size_t len = h->msg_controllen;
 
@@ -442,7 +447,8 @@ long sys_sendmmsg(struct task *t, int fd, mmsghdr_gp msgvec, uint32_t vlen, uint
 
 /* ---- receiving ---------------------------------------------------------------------------- */
 
-long sys_recvfrom(struct task *t, int fd, buf_gp buf, uint64_t len, uint32_t flags, buf_gp src, i32_gp addrlen)
+long sys_recvfrom(struct task *t, int fd, buf_gp buf, uint64_t len, uint32_t flags, buf_gp src,
+		  i32_gp addrlen)
 {
 	struct iov_iter it;
 	struct sock_msg m = { .it = &it, .flags = flags };
@@ -464,10 +470,14 @@ long sys_recvfrom(struct task *t, int fd, buf_gp buf, uint64_t len, uint32_t fla
 	return ret;
 }
 
-/* Control data out: descriptors get their numbers here. Stores what fits; *out_len is what was stored. */
-static int store_control(struct task *t, const struct msghdr *h, struct sock_msg *m, uint64_t *out_len)
+/* Control data out: descriptors get their numbers here. Stores what fits; *out_len is what was
+ * stored. */
+static int store_control(struct task *t, const struct msghdr *h, struct sock_msg *m,
+			 uint64_t *out_len)
 {
-	struct cmsg_out o = { .cap = h->msg_control ? MIN(h->msg_controllen, (size_t)CONTROL_OUT_MAX) : 0 };
+	struct cmsg_out o = { .cap = h->msg_control
+					     ? MIN(h->msg_controllen, (size_t)CONTROL_OUT_MAX)
+					     : 0 };
 
 	*out_len = 0;
 	if (!m->scm.has_cred && m->scm.file_count == 0)
@@ -483,7 +493,8 @@ static int store_control(struct task *t, const struct msghdr *h, struct sock_msg
 }
 
 /* The fields of the guest's header that a reception changes, in one place. */
-static int store_header(struct task *t, struct gaddr at, uint32_t namelen, uint64_t controllen, int32_t flags)
+static int store_header(struct task *t, struct gaddr at, uint32_t namelen, uint64_t controllen,
+			int32_t flags)
 {
 	u32_gp name = { .addr = { at.va + offsetof(struct msghdr, msg_namelen) } };
 	u64_gp control = { .addr = { at.va + offsetof(struct msghdr, msg_controllen) } };
@@ -496,7 +507,8 @@ static int store_header(struct task *t, struct gaddr at, uint32_t namelen, uint6
 }
 
 /* *out_flags: MSG_* as told to the guest. */
-static long receive_header(struct task *t, struct file *f, struct gaddr at, uint32_t flags, unsigned *out_flags)
+static long receive_header(struct task *t, struct file *f, struct gaddr at, uint32_t flags,
+			   unsigned *out_flags)
 {
 	struct iov_iter it;
 	struct sock_msg m = { .it = &it, .flags = flags };
@@ -520,7 +532,8 @@ static long receive_header(struct task *t, struct file *f, struct gaddr at, uint
 		if (!err)
 			err = store_control(t, &h, &m, &controllen);
 		if (!err)
-			err = store_header(t, at, h.msg_name ? m.name_len : h.msg_namelen, controllen,
+			err = store_header(t, at, h.msg_name ? m.name_len : h.msg_namelen,
+					   controllen,
 					   (int32_t)(m.out_flags | (flags & MSG_CMSG_CLOEXEC)));
 		if (err)
 			ret = err;
@@ -546,15 +559,16 @@ long sys_recvmsg(struct task *t, int fd, msghdr_gp msg, uint32_t flags)
 }
 
 /* The loop of recvmmsg; how many, or the first error. */
-static long receive_many(struct task *t, struct file *f, mmsghdr_gp v, uint32_t count, uint32_t flags,
-			 deadline_t deadline)
+static long receive_many(struct task *t, struct file *f, mmsghdr_gp v, uint32_t count,
+			 uint32_t flags, deadline_t deadline)
 {
 	uint32_t done = 0;
 	long ret = 0;
 
 	while (done < count) {
 		unsigned got = 0;
-		ret = receive_header(t, f, mmsg_at(v, done), flags & ~(uint32_t)MSG_WAITFORONE, &got);
+		ret = receive_header(t, f, mmsg_at(v, done), flags & ~(uint32_t)MSG_WAITFORONE,
+				     &got);
 		if (ret >= 0)
 			ret = store_mmsg_len(t, v, done, ret);
 		if (ret < 0)
@@ -562,14 +576,16 @@ static long receive_many(struct task *t, struct file *f, mmsghdr_gp v, uint32_t 
 		done++;
 		if (flags & MSG_WAITFORONE)
 			flags |= MSG_DONTWAIT;
-		/* The time-out is looked at after each message only, as on Linux (recvmmsg(2), BUGS). */
+		/* The time-out is looked at after each message only, as on Linux (recvmmsg(2),
+		 * BUGS). */
 		if ((got & MSG_OOB) || (deadline != DEADLINE_NEVER && mono_now_ns() >= deadline))
 			break;
 	}
 	return done ? (long)done : ret;
 }
 
-long sys_recvmmsg(struct task *t, int fd, mmsghdr_gp msgvec, uint32_t vlen, uint32_t flags, timespec_gp timeout)
+long sys_recvmmsg(struct task *t, int fd, mmsghdr_gp msgvec, uint32_t vlen, uint32_t flags,
+		  timespec_gp timeout)
 {
 	timespec_cgp from = { .addr = timeout.addr };
 	bool timed = !gaddr_is_null(timeout.addr);
