@@ -15,8 +15,8 @@ struct command {
 	const char *name;
 	const char *usage;
 	const char *help;
-	int (*run)(int argc,
-		   char **argv); /* argv[0] is the command's name; returns the exit status */
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status
+					    */
 };
 
 extern const struct command commands[];

@@ -1,9 +1,10 @@
 /*
- * The memory limit without a cgroup. Guest memory belongs to the stubs, so neither the sentry nor a resource
- * limit per process knows the sum; and the sentry may open no file of /proc. A helper process does: it reads
- * which children the sentry's main thread has and what they hold, at intervals that fit the distance to the
- * limit. The cheap figure (statm) counts pages that are shared after a fork once per process; only when it is over
- * the limit is the exact one (smaps_rollup, proportional) read.
+ * The memory limit without a cgroup. Guest memory belongs to the stubs, so neither the sentry nor a
+ * resource limit per process knows the sum; and the sentry may open no file of /proc. A helper
+ * process does: it reads which children the sentry's main thread has and what they hold, at
+ * intervals that fit the distance to the limit. The cheap figure (statm) counts pages that are
+ * shared after a fork once per process; only when it is over the limit is the exact one
+ * (smaps_rollup, proportional) read.
  *
  * What is in tmpfs and memfds counts as far as it is mapped.
  */
@@ -71,7 +72,8 @@ static uint64_t field_bytes(const char *text, const char *name)
 	return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-/* The process's proportional share of what is not file content; the cheap figure where that is not told. */
+/* The process's proportional share of what is not file content; the cheap figure where that is not
+ * told. */
 static uint64_t exact_bytes(int proc, int pid)
 {
 	char name[32], text[2048];
@@ -79,7 +81,8 @@ static uint64_t exact_bytes(int proc, int pid)
 	snprintf(name, sizeof(name), "%d/smaps_rollup", pid);
 	if (read_proc(proc, name, text, sizeof(text)) <= 0 || !strstr(text, "Pss_Anon:"))
 		return cheap_bytes(proc, pid);
-	return field_bytes(text, "Pss_Anon:") + field_bytes(text, "Pss_Shmem:") + field_bytes(text, "SwapPss:");
+	return field_bytes(text, "Pss_Anon:") + field_bytes(text, "Pss_Shmem:") +
+	       field_bytes(text, "SwapPss:");
 }
 
 /* Sum over the children of the sentry's main thread; -errno when they cannot be listed. */
@@ -115,7 +118,8 @@ static NORETURN void watch(int proc, int sentry, uint64_t limit, int signo)
 		if (used > (int64_t)limit)
 			used = sum(proc, sentry, exact_bytes);
 		if (used > (int64_t)limit) {
-			/* Positive errors have nobody to go to: the sentry is our parent, or we are dead. */
+			/* Positive errors have nobody to go to: the sentry is our parent, or we are
+			 * dead. */
 			syscall(SYS_tgkill, sentry, sentry, signo);
 			_exit(0);
 		}

@@ -17,10 +17,10 @@ long sys_uname(struct task *t, utsname_gp buf)
 	struct utsname u;
 
 	memset(&u, 0, sizeof(u));
-	strcpy(u.sysname, UTS_SYSNAME);
-	strcpy(u.release, UTS_RELEASE);
-	strcpy(u.version, UTS_VERSION);
-	strcpy(u.machine, UTS_MACHINE);
+	memcpy(u.sysname, UTS_SYSNAME, sizeof(UTS_SYSNAME));
+	memcpy(u.release, UTS_RELEASE, sizeof(UTS_RELEASE));
+	memcpy(u.version, UTS_VERSION, sizeof(UTS_VERSION));
+	memcpy(u.machine, UTS_MACHINE, sizeof(UTS_MACHINE));
 	uts_get_hostname(u.nodename);
 	uts_get_domainname(u.domainname);
 	return guest_store(t, buf, &u);

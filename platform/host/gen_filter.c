@@ -164,8 +164,8 @@ static void print_names(void)
 
 int main(void)
 {
-	/* The program is for the machine that runs pinfold: what the kernel of the build machine has (a sandbox may
-	 * have no seccomp) does not matter. Level 3 knows KILL_PROCESS. */
+	/* The program is for the machine that runs pinfold: what the kernel of the build machine
+	 * has (a sandbox may have no seccomp) does not matter. Level 3 knows KILL_PROCESS. */
 	if (seccomp_api_set(3) != 0)
 		die("libseccomp is too old");
 	printf("/* Made by platform/host/gen_filter.c from platform/host/host.def. */\n");
