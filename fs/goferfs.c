@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/dcache.h"
 #include "fs/goferfs_priv.h"
 #include "platform/base/alloc.h"
 #include "platform/host/host.h"
@@ -60,6 +59,13 @@ static const struct inode_ops *ops_of(uint32_t mode)
 	return S_ISREG(mode) ? &goferfs_file_inode_ops : &goferfs_other_inode_ops;
 }
 
+int64_t goferfs_birth(const struct gofer_attr *a)
+{
+	if (!(a->flags & GOFER_ATTR_BTIME))
+		return 0;
+	return (int64_t)((uint64_t)a->btime_s * 1000000000u + a->btime_ns);
+}
+
 static struct goferfs_inode *find_locked(struct goferfs *fs, const struct gofer_attr *a)
 {
 	list_for_each(pos, bucket_of(fs, a->dev, a->ino))
@@ -67,25 +73,37 @@ static struct goferfs_inode *find_locked(struct goferfs *fs, const struct gofer_
 		struct goferfs_inode *gi = list_entry(pos, struct goferfs_inode, table_link);
 		/* A type that changed is no type of this object: do not mix them up, whatever the gofer says. */
 		if (gi->host_ino == a->ino && gi->host_dev == a->dev &&
-		    gi->base.type == (a->mode & S_IFMT) && ref_inc_not_zero(&gi->base.ref))
+		    gi->host_birth == goferfs_birth(a) && gi->base.type == (a->mode & S_IFMT) &&
+		    ref_inc_not_zero(&gi->base.ref))
 			return gi;
 	}
 	return NULL;
 }
 
-static struct goferfs_inode *inode_new(struct goferfs *fs, const struct gofer_node *node)
+/* Takes the handle of the node only when it succeeds. */
+static struct goferfs_inode *inode_new(struct goferfs *fs, const struct gofer_node *node, struct inode *dir,
+				       const char *name)
 {
 	struct goferfs_inode *gi = mem_zalloc(sizeof(*gi));
+	bool again = dir && !fs->writable;
 
-	if (!gi)
+	if (gi && again)
+		gi->up_name = mem_strdup(name);
+	if (!gi || (again && !gi->up_name)) {
+		mem_free(gi);
 		return NULL;
+	}
 	inode_init(&gi->base, fs->sb, ops_of(node->attr.mode), 0, node->attr.mode);
 	mutex_init(&gi->attr_mu, RANK_HASH);
 	list_init(&gi->table_link);
+	list_init(&gi->clock_link);
+	if (again)
+		gi->up = to_goferfs(inode_get(dir));
 	gi->base.rdev = node->attr.rdev;
 	gi->fid = node->fid;
 	gi->host_dev = node->attr.dev;
 	gi->host_ino = node->attr.ino;
+	gi->host_birth = goferfs_birth(&node->attr);
 	gi->attr = node->attr;
 	return gi;
 }
@@ -100,7 +118,8 @@ static void set_attr(struct goferfs_inode *gi, const struct gofer_attr *a)
 	mutex_unlock(&gi->attr_mu);
 }
 
-int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode **out)
+int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode *dir, const char *name,
+		      struct inode **out)
 {
 	struct goferfs_inode *fresh = NULL;
 
@@ -108,7 +127,7 @@ int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct 
 	struct goferfs_inode *gi = find_locked(fs, &node->attr);
 	mutex_unlock(&fs->table_mu);
 	if (!gi) {
-		fresh = inode_new(fs, node);
+		fresh = inode_new(fs, node, dir, name);
 		if (!fresh) {
 			gofer_forget(fs->client, node->fid);
 			return -ENOMEM;
@@ -119,6 +138,8 @@ int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct 
 			fresh->dev_index = dev_index_locked(fs, node->attr.dev);
 			fresh->base.ino = number_of(fresh->dev_index, node->attr.ino);
 			list_add(bucket_of(fs, node->attr.dev, node->attr.ino), &fresh->table_link);
+			if (fresh->up)
+				list_add_tail(&fs->clock, &fresh->clock_link);
 			gi = fresh;
 		}
 		mutex_unlock(&fs->table_mu);
@@ -127,50 +148,12 @@ int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct 
 		if (fresh)
 			inode_put(&fresh->base); /* forgets the handle too */
 		else
-			gofer_forget(fs->client, node->fid);
+			goferfs_adopt(gi, node->fid);
 	}
 	set_attr(gi, &node->attr);
 	atomic_store(&gi->walked_at, mono_now_ns());
 	*out = &gi->base;
 	return 0;
-}
-
-void goferfs_free(struct inode *ino)
-{
-	struct goferfs_inode *gi = to_goferfs(ino);
-	struct goferfs *fs = goferfs_of(ino);
-
-	mutex_lock(&fs->table_mu);
-	list_del_init(&gi->table_link);
-	mutex_unlock(&fs->table_mu);
-	uint32_t fid = atomic_load(&gi->fid);
-	if (fid)
-		gofer_forget(fs->client, fid);
-	goferfs_drop_kept(gi);
-	mem_free(gi->target);
-	mutex_fini(&gi->attr_mu);
-	mem_free(gi);
-}
-
-/* Without its handle the host's number may be used again, so nobody must find the inode by it. */
-static void give_up(struct goferfs_inode *gi)
-{
-	struct goferfs *fs = goferfs_of(&gi->base);
-
-	mutex_lock(&fs->table_mu);
-	list_del_init(&gi->table_link);
-	mutex_unlock(&fs->table_mu);
-	uint32_t fid = atomic_exchange(&gi->fid, 0);
-	if (fid)
-		gofer_forget(fs->client, fid);
-	goferfs_drop_kept(gi);
-}
-
-bool goferfs_make_room(int err, int *tries)
-{
-	if (err != -EMFILE || ++*tries > 4)
-		return false;
-	return dcache_shrink(1000) > 0;
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */
@@ -227,7 +210,13 @@ static int refresh(struct goferfs_inode *gi)
 		if (!err)
 			attr_from_stat(&a, &st);
 	} else if (!fresh) {
-		err = gofer_getattr(fs->client, gi->fid, &a);
+		uint32_t fid;
+		int tries = 0;
+		do {
+			err = goferfs_fid(gi, &fid);
+			if (!err)
+				err = gofer_getattr(fs->client, fid, &a);
+		} while (goferfs_again(gi, fid, err, &tries));
 	}
 	host_file_put(hf);
 	if (!fresh && !err)
@@ -287,7 +276,17 @@ int goferfs_setattr(struct inode *ino, const struct iattr *attr)
 
 ssize_t goferfs_getxattr(struct inode *ino, const char *name, void *buf, size_t size)
 {
-	return gofer_getxattr(goferfs_of(ino)->client, to_goferfs(ino)->fid, name, buf, size);
+	struct goferfs_inode *gi = to_goferfs(ino);
+	uint32_t fid;
+	ssize_t n;
+	int tries = 0;
+
+	do {
+		n = goferfs_fid(gi, &fid);
+		if (!n)
+			n = gofer_getxattr(goferfs_of(ino)->client, fid, name, buf, size);
+	} while (goferfs_again(gi, fid, n, &tries));
+	return n;
 }
 
 int goferfs_setxattr(struct inode *ino, const char *name, const void *val, size_t size, int flags)
@@ -301,7 +300,17 @@ int goferfs_setxattr(struct inode *ino, const char *name, const void *val, size_
 
 ssize_t goferfs_listxattr(struct inode *ino, char *buf, size_t size)
 {
-	return gofer_listxattr(goferfs_of(ino)->client, to_goferfs(ino)->fid, buf, size);
+	struct goferfs_inode *gi = to_goferfs(ino);
+	uint32_t fid;
+	ssize_t n;
+	int tries = 0;
+
+	do {
+		n = goferfs_fid(gi, &fid);
+		if (!n)
+			n = gofer_listxattr(goferfs_of(ino)->client, fid, buf, size);
+	} while (goferfs_again(gi, fid, n, &tries));
+	return n;
 }
 
 int goferfs_removexattr(struct inode *ino, const char *name)
@@ -335,10 +344,17 @@ static int other_readlink(struct inode *ino, char *buf, size_t size)
 {
 	struct goferfs_inode *gi = to_goferfs(ino);
 
+	uint32_t fid;
+	int tries = 0;
+
 	int n = known_target(gi, buf, size);
 	if (n != 0)
 		return n;
-	n = gofer_readlink(goferfs_of(ino)->client, gi->fid, buf, size);
+	do {
+		n = goferfs_fid(gi, &fid);
+		if (!n)
+			n = gofer_readlink(goferfs_of(ino)->client, fid, buf, size);
+	} while (goferfs_again(gi, fid, n, &tries));
 	if (n <= 0)
 		return n;
 	char *copy = mem_strdup(buf); /* without memory it is read again */
@@ -400,7 +416,7 @@ static int make_root(struct goferfs *fs, uint32_t export)
 		return err;
 	fs->root_fid = node.fid;
 	fs->sb->readonly = !fs->writable;
-	err = goferfs_inode_get(fs, &node, &root);
+	err = goferfs_inode_get(fs, &node, NULL, "", &root);
 	return err ? err : superblock_set_root(fs->sb, root);
 }
 
@@ -420,6 +436,7 @@ int goferfs_new(struct gofer_client *c, uint32_t export, bool shared, struct sup
 	fs->sb = sb;
 	fs->shared = shared;
 	mutex_init(&fs->table_mu, RANK_HASH);
+	list_init(&fs->clock);
 	for (size_t i = 0; i < GOFERFS_BUCKETS; i++)
 		list_init(&fs->table[i]);
 	err = make_root(fs, export);
@@ -431,15 +448,15 @@ int goferfs_new(struct gofer_client *c, uint32_t export, bool shared, struct sup
 	return 0;
 }
 
+void goferfs_give_up(struct inode *ino)
+{
+	if (ino->sb->ops == &goferfs_sb_ops)
+		goferfs_drop_handle(to_goferfs(ino));
+}
+
 bool goferfs_is_shared(const struct superblock *sb)
 {
 	const struct goferfs *fs = sb->priv;
 
 	return sb->ops == &goferfs_sb_ops && fs->shared;
-}
-
-void goferfs_give_up(struct inode *ino)
-{
-	if (ino->sb->ops == &goferfs_sb_ops)
-		give_up(to_goferfs(ino));
 }

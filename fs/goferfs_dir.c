@@ -13,12 +13,16 @@
 
 static int walk_one(struct inode *dir, const char *name, struct gofer_node *out)
 {
+	struct goferfs_inode *gi = to_goferfs(dir);
 	unsigned count;
+	uint32_t fid;
 	int err, stop, tries = 0;
 
 	do {
-		err = gofer_walk(goferfs_of(dir)->client, to_goferfs(dir)->fid, &name, 1, out, &count, &stop);
-	} while (goferfs_make_room(err, &tries));
+		err = goferfs_fid(gi, &fid);
+		if (!err)
+			err = gofer_walk(goferfs_of(dir)->client, fid, &name, 1, out, &count, &stop);
+	} while (goferfs_again(gi, fid, err, &tries));
 	return err;
 }
 
@@ -27,7 +31,7 @@ static int dir_lookup(struct inode *dir, const char *name, struct inode **out)
 	struct gofer_node node;
 
 	int err = walk_one(dir, name, &node);
-	return err ? err : goferfs_inode_get(goferfs_of(dir), &node, out);
+	return err ? err : goferfs_inode_get(goferfs_of(dir), &node, dir, name, out);
 }
 
 /* Looks at the name again. 1: the dentry still tells the truth. */
@@ -46,7 +50,7 @@ static int check_name(struct inode *dir, struct dentry *d)
 	}
 	if (err)
 		return 0; /* the lookup that follows says what is wrong */
-	err = goferfs_inode_get(fs, &node, &now);
+	err = goferfs_inode_get(fs, &node, dir, name, &now);
 	if (err)
 		return err;
 	bool same = now == d->inode;
@@ -98,7 +102,7 @@ static int made(struct inode *dir, const struct gofer_node *node, int fd, struct
 	/* Without memory for it, the file is opened again. */
 	if (fd >= 0 && host_file_new(fd, &hf) != 0)
 		hf = NULL;
-	int err = goferfs_inode_get(goferfs_of(dir), node, out);
+	int err = goferfs_inode_get(goferfs_of(dir), node, NULL, "", out);
 	if (err) {
 		host_file_put(hf);
 		return err;
@@ -240,10 +244,13 @@ static int load(struct goferfs_dir_file *df, uint64_t pos)
 		if (!df->list)
 			return -ENOMEM;
 	}
+	uint32_t fid;
 	int err, tries = 0;
 	do {
-		err = gofer_readdir(goferfs_of(ino)->client, to_goferfs(ino)->fid, pos, df->list);
-	} while (goferfs_make_room(err, &tries));
+		err = goferfs_fid(to_goferfs(ino), &fid);
+		if (!err)
+			err = gofer_readdir(goferfs_of(ino)->client, fid, pos, df->list);
+	} while (goferfs_again(to_goferfs(ino), fid, err, &tries));
 	if (err) {
 		mem_free(df->list);
 		df->list = NULL;

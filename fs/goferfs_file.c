@@ -10,8 +10,10 @@
 #include "platform/base/alloc.h"
 #include "platform/host/host.h"
 
-/* Descriptors kept only in case somebody opens the file again. */
+/* Descriptors kept only in case somebody opens the file again: at most so many, and this part of what we
+ * may have open. */
 #define KEPT_MAX 512
+#define KEPT_PART 8
 
 struct goferfs_file {
 	struct file file;
@@ -19,6 +21,17 @@ struct goferfs_file {
 };
 
 static atomic_int kept;
+
+static int kept_max(void)
+{
+	static atomic_int max;
+
+	if (atomic_load(&max) == 0) {
+		long limit = sysconf(_SC_OPEN_MAX);
+		atomic_store(&max, limit < 0 ? KEPT_MAX : (int)MIN(KEPT_MAX, limit / KEPT_PART + 1));
+	}
+	return atomic_load(&max);
+}
 
 static void host_file_free(struct host_file *hf)
 {
@@ -163,7 +176,7 @@ static struct host_file *keep(struct host_file **slot, struct host_file *hf)
 {
 	if (*slot)
 		return hf;
-	if (atomic_fetch_add(&kept, 1) >= KEPT_MAX) {
+	if (atomic_fetch_add(&kept, 1) >= kept_max()) {
 		atomic_fetch_sub(&kept, 1);
 		return hf;
 	}
@@ -219,6 +232,7 @@ static int get_host_file(struct inode *ino, int flags, struct host_file **out)
 {
 	struct goferfs_inode *gi = to_goferfs(ino);
 	uint32_t host_flags = (uint32_t)flags & (O_ACCMODE | O_SYNC | O_DSYNC);
+	uint32_t fid;
 	int err, fd, tries = 0;
 
 	*out = take_known(gi, flags);
@@ -228,8 +242,10 @@ static int get_host_file(struct inode *ino, int flags, struct host_file **out)
 	if ((flags & O_ACCMODE) == O_ACCMODE)
 		host_flags = O_RDONLY;
 	do {
-		err = gofer_open(goferfs_of(ino)->client, gi->fid, host_flags, &fd);
-	} while (goferfs_make_room(err, &tries));
+		err = goferfs_fid(gi, &fid);
+		if (!err)
+			err = gofer_open(goferfs_of(ino)->client, fid, host_flags, &fd);
+	} while (goferfs_again(gi, fid, err, &tries));
 	if (!err)
 		err = host_file_new(fd, out);
 	if (!err && host_flags == O_RDONLY)

@@ -16,6 +16,7 @@ struct goferfs {
 	bool shared, writable;       /* [I] */
 	struct mutex table_mu;       /* rank HASH */
 	struct list table[GOFERFS_BUCKETS]; /* [table_mu] inodes by host device and number */
+	struct list clock;           /* [table_mu] inodes whose handle can be got again, oldest first */
 	uint64_t devs[GOFERFS_DEVS]; /* [table_mu] host devices in order of appearance */
 	size_t dev_count;            /* [table_mu] */
 };
@@ -30,8 +31,14 @@ int host_file_new(int fd, struct host_file **out) MUST_CHECK; /* takes fd */
 
 struct goferfs_inode {
 	struct inode base;
-	_Atomic uint32_t fid;      /* 0 once given up */
+	_Atomic uint32_t fid;      /* 0: none at present */
+	atomic_bool fid_used;      /* since the clock last came by */
+	atomic_bool given_up;      /* no handle ever again */
+	struct goferfs_inode *up;  /* [I] referenced: by which name below which directory the handle is got again; */
+	char *up_name;             /* [I] NULL on writable trees, where names change */
+	struct list clock_link;    /* [table_mu] */
 	uint64_t host_dev, host_ino; /* [I] */
+	int64_t host_birth;        /* [I] ns; tells apart what had the same number one after the other; 0: unknown */
 	uint64_t dev_index;        /* [I] of the host device, for numbers */
 	struct list table_link;    /* [table_mu] */
 	struct mutex attr_mu;      /* rank HASH */
@@ -53,13 +60,31 @@ static inline struct goferfs *goferfs_of(struct inode *ino)
 	return ino->sb->priv;
 }
 
-/* The gofer (or we) ran out of handles or descriptors: gives up cached names. Is it worth trying again? */
-bool goferfs_make_room(int err, int *tries);
+/*
+ * Handles (fs/goferfs_handle.c). A request on an inode looks like this:
+ *
+ *	int tries = 0;
+ *	do {
+ *		err = goferfs_fid(gi, &fid);
+ *		if (!err)
+ *			err = gofer_...(client, fid, ...);
+ *	} while (goferfs_again(gi, fid, err, &tries));
+ */
+int goferfs_fid(struct goferfs_inode *gi, uint32_t *out) MUST_CHECK;
+/* The handle went away meanwhile, or handles or descriptors ran out and there is room now: make it again. */
+bool goferfs_again(struct goferfs_inode *gi, uint32_t fid, long err, int *tries);
+/* No handle any more, and no way to get one. */
+void goferfs_drop_handle(struct goferfs_inode *gi);
+/* The handle of a fresh walk for an inode that has none (takes fid). */
+void goferfs_adopt(struct goferfs_inode *gi, uint32_t fid);
 
 extern const struct inode_ops goferfs_dir_inode_ops, goferfs_file_inode_ops, goferfs_other_inode_ops;
 
-/* The inode for a node that a walk or a creation gave (takes its handle). Gives. */
-int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode **out) MUST_CHECK;
+/* The inode for a node that a walk or a creation in `dir` (NULL: the root) gave (takes its handle). Gives. */
+int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode *dir, const char *name,
+		      struct inode **out) MUST_CHECK;
+/* When it was born, for goferfs_inode.host_birth. */
+int64_t goferfs_birth(const struct gofer_attr *a);
 /* The attributes are to be asked for again. */
 void goferfs_stale(struct inode *ino);
 /* The guest's number for a host inode on the same device as `like`. */

@@ -216,6 +216,12 @@ static struct inode *real_inode(struct inode *ino)
 	return upper ? &upper->base : to_ovl(ino)->lower;
 }
 
+/* Where data is read from. */
+static struct inode *data_inode(struct inode *ino)
+{
+	return atomic_load(&to_ovl(ino)->data_below) ? to_ovl(ino)->lower : real_inode(ino);
+}
+
 /* A lower inode is given up when it has been copied: whoever was just about to use it looks again. */
 static bool copied_meanwhile(struct inode *ino, const struct inode *real, long err)
 {
@@ -237,6 +243,18 @@ int ovl_getattr(struct inode *ino, struct fs_stat *out)
 	bool upper = real != oi->lower;
 	out->dev = ino->sb->dev;
 	out->ino = ino->ino;
+	if (upper && atomic_load(&oi->data_below)) {
+		struct fs_stat below;
+		/* Copied and given up meanwhile: what we have is true again. */
+		if (oi->lower->ops->getattr(oi->lower, &below) == 0) {
+			out->size = below.size;
+			out->blocks = below.blocks;
+		} else if (atomic_load(&oi->data_below)) {
+			return -EIO;
+		} else {
+			return ovl_getattr(ino, out);
+		}
+	}
 	/* As on the disk that programs take this for, not as in memory. */
 	if (upper && ino->type == S_IFDIR) {
 		out->size = DIR_SIZE;
@@ -258,7 +276,7 @@ int ovl_setattr(struct inode *ino, const struct iattr *attr)
 {
 	struct ovl_inode *oi = to_ovl(ino);
 
-	int err = ovl_copy_up(oi, attr->valid & ATTR_SIZE ? attr->size : OVL_COPY_ALL);
+	int err = attr->valid & ATTR_SIZE ? ovl_copy_data(oi, attr->size) : ovl_copy_up(oi);
 	if (err)
 		return err;
 	struct inode *upper = &ovl_upper(oi)->base;
@@ -282,7 +300,7 @@ ssize_t ovl_getxattr(struct inode *ino, const char *name, void *buf, size_t size
 
 int ovl_setxattr(struct inode *ino, const char *name, const void *val, size_t size, int flags)
 {
-	int err = ovl_copy_up(to_ovl(ino), OVL_COPY_ALL);
+	int err = ovl_copy_up(to_ovl(ino));
 
 	return err ? err : tmpfs_setxattr(&ovl_upper(to_ovl(ino))->base, name, val, size, flags);
 }
@@ -306,7 +324,7 @@ int ovl_removexattr(struct inode *ino, const char *name)
 	ssize_t n = ovl_getxattr(ino, name, &c, 0);
 	if (n < 0)
 		return (int)n;
-	int err = ovl_copy_up(to_ovl(ino), OVL_COPY_ALL);
+	int err = ovl_copy_up(to_ovl(ino));
 	return err ? err : tmpfs_removexattr(&ovl_upper(to_ovl(ino))->base, name);
 }
 
@@ -326,16 +344,16 @@ static int other_readlink(struct inode *ino, char *buf, size_t size)
 static int file_open(struct inode *ino, int flags, const struct cred *c, struct file **out)
 {
 	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC)) {
-		int err = ovl_copy_up(to_ovl(ino), flags & O_TRUNC ? 0 : OVL_COPY_ALL);
+		int err = ovl_copy_data(to_ovl(ino), flags & O_TRUNC ? 0 : OVL_COPY_ALL);
 		if (err)
 			return err;
 	}
 	struct inode *real;
 	int err;
 	do {
-		real = real_inode(ino);
+		real = data_inode(ino);
 		err = real->ops->open(real, flags, c, out);
-	} while (copied_meanwhile(ino, real, err));
+	} while (err == -ESTALE && real != data_inode(ino));
 	return err;
 }
 

@@ -59,7 +59,7 @@ static int copy_pieces(struct file *from, struct memfile *to, uint64_t size, voi
 	return err ? err : memfile_truncate(to, size);
 }
 
-/* The new inode is ours alone, so its lock is not needed. */
+/* Nobody else uses the data of ti yet, so its lock is not needed. */
 static int copy_data(struct ovl_inode *oi, struct tmpfs_inode *ti, uint64_t size)
 {
 	struct file *from;
@@ -137,21 +137,15 @@ static int copy_xattrs(struct inode *lower, struct tmpfs_inode *ti)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-static int copy_content(struct ovl_inode *oi, struct tmpfs_inode *ti, const struct fs_stat *st, uint64_t size)
+static int copy_content(struct ovl_inode *oi, struct tmpfs_inode *ti)
 {
-	int err = 0;
+	int err = oi->base.type == S_IFLNK ? copy_target(oi, ti) : 0;
 
-	if (oi->base.type == S_IFREG)
-		err = copy_data(oi, ti, MIN(size, st->size));
-	else if (oi->base.type == S_IFLNK)
-		err = copy_target(oi, ti);
-	if (!err)
-		err = copy_xattrs(oi->lower, ti);
-	return err;
+	return err ? err : copy_xattrs(oi->lower, ti);
 }
 
 /* copy_mu is held. */
-static int copy_up_locked(struct ovl_inode *oi, uint64_t size)
+static int copy_up_locked(struct ovl_inode *oi)
 {
 	struct ovl *fs = ovl_of(&oi->base);
 	struct tmpfs_inode *ti;
@@ -163,7 +157,7 @@ static int copy_up_locked(struct ovl_inode *oi, uint64_t size)
 	err = tmpfs_inode_new(fs->upper, oi->base.type | (st.mode & 07777), st.uid, st.gid, &ti);
 	if (err)
 		return err;
-	err = copy_content(oi, ti, &st, size);
+	err = copy_content(oi, ti);
 	if (err) {
 		inode_put(&ti->base);
 		return err;
@@ -181,27 +175,66 @@ static int copy_up_locked(struct ovl_inode *oi, uint64_t size)
 			inode_get(&oi->base);
 		}
 	}
+	/* Before upper: whoever sees that asks for this. */
+	atomic_store(&oi->data_below, oi->base.type == S_IFREG);
 	atomic_store(&oi->upper, ti);
 	return 0;
 }
 
-int ovl_copy_up(struct ovl_inode *oi, uint64_t size)
+/* What is below is not looked at again when nothing is missing above and the one name leads here. */
+static void give_up_lower(struct ovl_inode *oi)
+{
+	if (oi->lower && oi->base.type != S_IFDIR && !oi->table_pin && !atomic_load(&oi->data_below))
+		goferfs_give_up(oi->lower);
+}
+
+int ovl_copy_up(struct ovl_inode *oi)
 {
 	int err = 0;
 
 	if (ovl_upper(oi))
-		return __atomic_load_n(&oi->hint_parent, __ATOMIC_RELAXED) ? ovl_pin(oi) : 0;
+		return ovl_pin(oi); /* nothing to do, unless memory was short the first time */
 	/* After the mu of this inode or of its directory. */
 	mutex_lock_nested(&oi->copy_mu);
 	if (!ovl_upper(oi))
-		err = copy_up_locked(oi, size);
-	bool pinned_twice = oi->table_pin;
-	mutex_unlock(&oi->copy_mu);
+		err = copy_up_locked(oi);
 	if (!err)
 		err = ovl_pin(oi);
-	/* Its one name leads here now: what is below is not looked at again. */
-	if (!err && oi->base.type != S_IFDIR && !pinned_twice)
-		goferfs_give_up(oi->lower);
+	if (!err)
+		give_up_lower(oi);
+	mutex_unlock(&oi->copy_mu);
+	return err;
+}
+
+/* copy_mu is held. */
+static int copy_data_locked(struct ovl_inode *oi, uint64_t size)
+{
+	struct tmpfs_inode *ti = ovl_upper(oi);
+	struct fs_stat st;
+
+	int err = oi->lower->ops->getattr(oi->lower, &st);
+	if (!err)
+		err = copy_data(oi, ti, MIN(size, st.size));
+	if (err) {
+		/* Begin anew the next time. */
+		(void)!memfile_truncate(&ti->data, 0);
+		return err;
+	}
+	atomic_store(&oi->data_below, false);
+	give_up_lower(oi);
+	return 0;
+}
+
+int ovl_copy_data(struct ovl_inode *oi, uint64_t size)
+{
+	int err = ovl_copy_up(oi);
+
+	if (err || !atomic_load(&oi->data_below))
+		return err;
+	mutex_lock_nested(&oi->copy_mu);
+	if (atomic_load(&oi->data_below))
+		err = copy_data_locked(oi, size);
+	mutex_unlock(&oi->copy_mu);
 	return err;
 }
 

@@ -202,7 +202,7 @@ static int new_in(struct inode *dir, uint32_t mode, const struct cred *c, struct
 
 	if (dir->dead)
 		return -ENOENT;
-	int err = ovl_copy_up(to_ovl(dir), OVL_COPY_ALL);
+	int err = ovl_copy_up(to_ovl(dir));
 	if (!err)
 		err = ovl_getattr(dir, &st);
 	if (err)
@@ -302,10 +302,10 @@ static int dir_link(struct inode *dir, const char *name, struct inode *target)
 {
 	struct inode *made;
 
-	int err = dir->dead ? -ENOENT : ovl_copy_up(to_ovl(dir), OVL_COPY_ALL);
+	int err = dir->dead ? -ENOENT : ovl_copy_up(to_ovl(dir));
 	/* As Linux does: a link changes the times of what it leads to. */
 	if (!err)
-		err = ovl_copy_up(to_ovl(target), OVL_COPY_ALL);
+		err = ovl_copy_up(to_ovl(target));
 	if (err)
 		return err;
 	inode_get(target);
@@ -343,7 +343,7 @@ static int dir_unlink(struct inode *dir, const char *name, struct inode *victim)
 {
 	if (victim->type == S_IFDIR)
 		return -EISDIR;
-	int err = ovl_copy_up(to_ovl(dir), OVL_COPY_ALL);
+	int err = ovl_copy_up(to_ovl(dir));
 	if (err)
 		return err;
 	struct ovl_entry *e = ovl_entry_new(name);
@@ -358,7 +358,7 @@ static int dir_rmdir(struct inode *dir, const char *name, struct inode *victim)
 {
 	if (victim->type != S_IFDIR)
 		return -ENOTDIR;
-	int err = ovl_copy_up(to_ovl(dir), OVL_COPY_ALL);
+	int err = ovl_copy_up(to_ovl(dir));
 	struct ovl_entry *e = err ? NULL : ovl_entry_new(name);
 	if (!err && !e)
 		err = -ENOMEM;
@@ -392,9 +392,9 @@ static int prepare_rename(struct inode *old_dir, const char *old_name, struct in
 			  const char *new_name, unsigned flags, struct rename_parts *p)
 {
 	*p = (struct rename_parts){ NULL, NULL, NULL };
-	int err = ovl_copy_up(to_ovl(old_dir), OVL_COPY_ALL);
+	int err = ovl_copy_up(to_ovl(old_dir));
 	if (!err)
-		err = ovl_copy_up(to_ovl(new_dir), OVL_COPY_ALL);
+		err = ovl_copy_up(to_ovl(new_dir));
 	if (err)
 		return err;
 	p->old_entry = ovl_entry_new(old_name);

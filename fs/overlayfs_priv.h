@@ -31,6 +31,7 @@ struct ovl_inode {
 	struct inode base;
 	struct inode *lower;      /* [I] referenced, may be NULL */
 	_Atomic(struct tmpfs_inode *) upper; /* [copy_mu] set once; referenced. Attributes and data, no names */
+	atomic_bool data_below;   /* [copy_mu] to clear: upper has attributes only, the data is still below */
 	struct mutex copy_mu;     /* rank INODE, after base.mu: one copy-up at a time; nlink */
 	int nlink_delta;          /* [copy_mu] links gained or lost before the copy-up */
 	bool table_pin;           /* [copy_mu] the table holds a reference: other lower names lead here */
@@ -73,12 +74,14 @@ int ovl_inode_fresh(struct ovl *fs, uint32_t mode, uint32_t uid, uint32_t gid, s
 void ovl_clear_entries(struct ovl_inode *oi, struct list *dead);
 void ovl_free_dead(struct list *dead);
 
-#define OVL_COPY_ALL UINT64_MAX
 /*
- * Makes the upper part: attributes, extended attributes, at most `size` bytes of data. Nothing to do when it is
- * there. base.mu of the inode or of its directory may be held.
+ * Makes the upper part: attributes and extended attributes. Nothing to do when it is there. base.mu of the inode
+ * or of its directory may be held.
  */
-int ovl_copy_up(struct ovl_inode *oi, uint64_t size) MUST_CHECK;
+int ovl_copy_up(struct ovl_inode *oi) MUST_CHECK;
+#define OVL_COPY_ALL UINT64_MAX
+/* The same with the data of a regular file, at most `size` bytes of it. */
+int ovl_copy_data(struct ovl_inode *oi, uint64_t size) MUST_CHECK;
 /* Adds to the number of links. */
 void ovl_add_link(struct ovl_inode *oi, int n);
 /* From now on this name leads here, whatever happens below. */

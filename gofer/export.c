@@ -127,11 +127,11 @@ void gofer_fini(struct gofer *g)
 
 static int fid_reserve(struct gofer *g)
 {
+	/* A listing needs a descriptor more; both kinds share the limit. */
+	if (g->live_fids + g->open_dirs >= g->fid_max)
+		return -EMFILE;
 	if (g->free_fid || g->fid_count < g->fid_cap)
 		return 0;
-	/* A listing needs a descriptor more; both kinds share the limit. */
-	if (g->fid_count + g->open_dirs >= g->fid_max)
-		return -EMFILE;
 	uint32_t cap = g->fid_cap ? MIN(g->fid_cap * 2, g->fid_max) : MIN(256u, g->fid_max);
 	struct gofer_fid *fids = mem_realloc(g->fids, cap * sizeof(*fids));
 	if (!fids)
@@ -167,6 +167,7 @@ int fid_new(struct gofer *g, int fd, uint16_t export, const struct statx *st, ui
 		.generation = generation,
 		.export = export,
 	};
+	g->live_fids++;
 	*out_id = (i + 1) | (uint32_t)generation << FID_INDEX_BITS;
 	return 0;
 }
@@ -199,6 +200,7 @@ void fid_close(struct gofer *g, uint32_t id)
 	fid_close_dir(g, f);
 	host_close(f->fd);
 	f->fd = -1;
+	g->live_fids--;
 	f->next_free = g->free_fid;
 	g->free_fid = (uint32_t)(f - g->fids) + 1;
 }

@@ -317,7 +317,7 @@ static int list_empty_dir(struct call *c, const struct gofer_fid *f, uint64_t po
 static int seek_dir(struct call *c, struct gofer_fid *f, uint64_t pos)
 {
 	if (f->dir_fd < 0) {
-		if (c->g->fid_count + c->g->open_dirs >= c->g->fid_max)
+		if (c->g->live_fids + c->g->open_dirs >= c->g->fid_max)
 			return -EMFILE;
 		int fd = host_open_dot(f->fd, O_RDONLY | O_DIRECTORY, 0);
 		if (fd < 0)

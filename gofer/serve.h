@@ -68,7 +68,8 @@ struct gofer {
 	struct gofer_fid *fids;
 	uint32_t fid_count, fid_cap, fid_max;
 	uint32_t free_fid;        /* index + 1 */
-	uint32_t open_dirs;       /* handles with a dir_fd */
+	uint32_t live_fids;       /* handles in use */
+	uint32_t open_dirs;       /* of these with a dir_fd */
 	struct hidden hidden;
 	uint64_t emptied[3][2];   /* dev and ino of /proc, /sys, /dev */
 	bool is_root;

@@ -175,6 +175,22 @@ static void holes(void **state)
 	assert_int_equal(c[0], 'b');
 	assert_int_equal(c[1], 0);
 	file_put(f);
+	/* So far only the attributes are above. Now the data, with its holes. */
+	struct fs_statfs before, after;
+	assert_int_equal(r.mnt->sb->ops->statfs(r.mnt->sb, &before), 0);
+	assert_int_equal(rig_append(&r, "/big", "x"), 0);
+	assert_int_equal(r.mnt->sb->ops->statfs(r.mnt->sb, &after), 0);
+	assert_int_equal(before.bfree - after.bfree, 51);
+	forget();
+	st = st_of("/big");
+	assert_int_equal(st.size, (1 << 20) + 1);
+	assert_int_equal(st.blocks, 408);
+	assert_int_equal(st.mode, S_IFREG | 0600);
+	assert_int_equal(rig_open(&r, "/big", O_RDONLY, 0, &f), 0);
+	assert_int_equal(f->ops->seek(f, 0, SEEK_DATA), 1 << 18);
+	assert_int_equal(rig_pread(f, c, 2, (1 << 18) + 204799), 2);
+	assert_int_equal(c[0], 'b');
+	file_put(f);
 }
 
 static void removal(void **state)
