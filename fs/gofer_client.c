@@ -14,12 +14,12 @@
 
 struct gofer_client {
 	struct ref ref;
-	struct mutex mu;               /* rank GOFER */
-	int fd;                        /* [I] */
-	bool broken;                   /* [mu] */
-	size_t forget_count;           /* [mu] */
-	uint32_t forget[FORGET_MAX];   /* [mu] */
-	uint8_t buf[GOFER_MSG_SIZE];   /* [mu] request, then reply */
+	struct mutex mu;             /* rank GOFER */
+	int fd;                      /* [I] */
+	bool broken;                 /* [mu] */
+	size_t forget_count;         /* [mu] */
+	uint32_t forget[FORGET_MAX]; /* [mu] */
+	uint8_t buf[GOFER_MSG_SIZE]; /* [mu] request, then reply */
 };
 
 static void gofer_client_free(struct gofer_client *c)
@@ -120,8 +120,8 @@ static int rpc_call(struct rpc *r)
 {
 	int err = rpc_exchange_locked(r);
 
-	/* Its handles ran out while we sat on some that we do not need. The request is in the buffer no
-	 * more: the caller makes it again after dropping what he can. */
+	/* Its handles ran out while we sat on some that we do not need. The request is in the
+	 * buffer no more: the caller makes it again after dropping what he can. */
 	if (err == -EMFILE)
 		flush_forget_locked(r->c);
 	return err;
@@ -185,7 +185,8 @@ static void write_owner(struct rpc *r, const struct gofer_owner *o)
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
-int gofer_attach(struct gofer_client *c, uint32_t export, struct gofer_node *out, bool *out_writable)
+int gofer_attach(struct gofer_client *c, uint32_t export, struct gofer_node *out,
+		 bool *out_writable)
 {
 	struct rpc r;
 
@@ -332,8 +333,8 @@ bool gofer_list_next(const struct gofer_list *l, size_t *at, struct gofer_dirent
 
 /* ---- making and changing ------------------------------------------------------------------ */
 
-int gofer_create(struct gofer_client *c, uint32_t dir, const char *name, const struct gofer_owner *o,
-		 struct gofer_node *out, int *out_fd)
+int gofer_create(struct gofer_client *c, uint32_t dir, const char *name,
+		 const struct gofer_owner *o, struct gofer_node *out, int *out_fd)
 {
 	struct rpc r;
 
@@ -344,8 +345,8 @@ int gofer_create(struct gofer_client *c, uint32_t dir, const char *name, const s
 	return rpc_node(&r, out, out_fd);
 }
 
-int gofer_tmpfile(struct gofer_client *c, uint32_t dir, const struct gofer_owner *o, struct gofer_node *out,
-		  int *out_fd)
+int gofer_tmpfile(struct gofer_client *c, uint32_t dir, const struct gofer_owner *o,
+		  struct gofer_node *out, int *out_fd)
 {
 	struct rpc r;
 
@@ -432,13 +433,15 @@ int gofer_rename(struct gofer_client *c, uint32_t old_dir, const char *old_name,
 	return rpc_simple(&r);
 }
 
-_Static_assert(ATTR_MODE == GOFER_SET_MODE && ATTR_UID == GOFER_SET_UID && ATTR_GID == GOFER_SET_GID &&
-		       ATTR_SIZE == GOFER_SET_SIZE && ATTR_ATIME == GOFER_SET_ATIME &&
-		       ATTR_MTIME == GOFER_SET_MTIME && ATTR_ATIME_NOW == GOFER_SET_ATIME_NOW &&
+_Static_assert(ATTR_MODE == GOFER_SET_MODE && ATTR_UID == GOFER_SET_UID &&
+		       ATTR_GID == GOFER_SET_GID && ATTR_SIZE == GOFER_SET_SIZE &&
+		       ATTR_ATIME == GOFER_SET_ATIME && ATTR_MTIME == GOFER_SET_MTIME &&
+		       ATTR_ATIME_NOW == GOFER_SET_ATIME_NOW &&
 		       ATTR_MTIME_NOW == GOFER_SET_MTIME_NOW,
 	       "the bits of a change are sent as they are");
 
-int gofer_setattr(struct gofer_client *c, uint32_t fid, const struct iattr *a, struct gofer_attr *out)
+int gofer_setattr(struct gofer_client *c, uint32_t fid, const struct iattr *a,
+		  struct gofer_attr *out)
 {
 	struct rpc r;
 
@@ -478,7 +481,8 @@ static ssize_t rpc_sized(struct rpc *r, void *buf, size_t size)
 	return err ? err : (ssize_t)MIN(n, GOFER_XATTR_SIZE);
 }
 
-ssize_t gofer_getxattr(struct gofer_client *c, uint32_t fid, const char *name, void *buf, size_t size)
+ssize_t gofer_getxattr(struct gofer_client *c, uint32_t fid, const char *name, void *buf,
+		       size_t size)
 {
 	struct rpc r;
 
@@ -499,8 +503,8 @@ ssize_t gofer_listxattr(struct gofer_client *c, uint32_t fid, char *buf, size_t 
 	return rpc_sized(&r, buf, size);
 }
 
-int gofer_setxattr(struct gofer_client *c, uint32_t fid, const char *name, const void *val, size_t size,
-		   int flags)
+int gofer_setxattr(struct gofer_client *c, uint32_t fid, const char *name, const void *val,
+		   size_t size, int flags)
 {
 	struct rpc r;
 

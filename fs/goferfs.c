@@ -1,10 +1,12 @@
 /*
- * goferfs: inodes, attributes and the super block. Names are in goferfs_dir.c, data in goferfs_file.c.
+ * goferfs: inodes, attributes and the super block. Names are in goferfs_dir.c, data in
+ * goferfs_file.c.
  *
- * An inode stands for one object of the host and holds one handle at the gofer, which pins it there: its
- * device and number cannot mean anything else meanwhile. A table finds the inode again when another name
- * leads to the object, so hard links share locks and data. Several host devices may lie in one tree
- * (mounts of the host); they show as one device here, told apart by the upper byte of the inode number.
+ * An inode stands for one object of the host and holds one handle at the gofer, which pins it
+ * there: its device and number cannot mean anything else meanwhile. A table finds the inode again
+ * when another name leads to the object, so hard links share locks and data. Several host devices
+ * may lie in one tree (mounts of the host); they show as one device here, told apart by the upper
+ * byte of the inode number.
  */
 #include "fs/goferfs.h"
 
@@ -68,10 +70,10 @@ int64_t goferfs_birth(const struct gofer_attr *a)
 
 static struct goferfs_inode *find_locked(struct goferfs *fs, const struct gofer_attr *a)
 {
-	list_for_each(pos, bucket_of(fs, a->dev, a->ino))
-	{
+	list_for_each(pos, bucket_of(fs, a->dev, a->ino)) {
 		struct goferfs_inode *gi = list_entry(pos, struct goferfs_inode, table_link);
-		/* A type that changed is no type of this object: do not mix them up, whatever the gofer says. */
+		/* A type that changed is no type of this object: do not mix them up, whatever the
+		 * gofer says. */
 		if (gi->host_ino == a->ino && gi->host_dev == a->dev &&
 		    gi->host_birth == goferfs_birth(a) && gi->base.type == (a->mode & S_IFMT) &&
 		    ref_inc_not_zero(&gi->base.ref))
@@ -81,8 +83,8 @@ static struct goferfs_inode *find_locked(struct goferfs *fs, const struct gofer_
 }
 
 /* Takes the handle of the node only when it succeeds. */
-static struct goferfs_inode *inode_new(struct goferfs *fs, const struct gofer_node *node, struct inode *dir,
-				       const char *name)
+static struct goferfs_inode *inode_new(struct goferfs *fs, const struct gofer_node *node,
+				       struct inode *dir, const char *name)
 {
 	struct goferfs_inode *gi = mem_zalloc(sizeof(*gi));
 	bool again = dir && !fs->writable;
@@ -111,15 +113,16 @@ static struct goferfs_inode *inode_new(struct goferfs *fs, const struct gofer_no
 static void set_attr(struct goferfs_inode *gi, const struct gofer_attr *a)
 {
 	mutex_lock(&gi->attr_mu);
-	if (a->dev == gi->host_dev && a->ino == gi->host_ino && (a->mode & S_IFMT) == gi->base.type) {
+	if (a->dev == gi->host_dev && a->ino == gi->host_ino &&
+	    (a->mode & S_IFMT) == gi->base.type) {
 		gi->attr = *a;
 		gi->attr_at = mono_now_ns();
 	}
 	mutex_unlock(&gi->attr_mu);
 }
 
-int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode *dir, const char *name,
-		      struct inode **out)
+int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode *dir,
+		      const char *name, struct inode **out)
 {
 	struct goferfs_inode *fresh = NULL;
 
@@ -291,7 +294,8 @@ ssize_t goferfs_getxattr(struct inode *ino, const char *name, void *buf, size_t 
 
 int goferfs_setxattr(struct inode *ino, const char *name, const void *val, size_t size, int flags)
 {
-	int err = gofer_setxattr(goferfs_of(ino)->client, to_goferfs(ino)->fid, name, val, size, flags);
+	int err = gofer_setxattr(goferfs_of(ino)->client, to_goferfs(ino)->fid, name, val, size,
+				 flags);
 
 	if (!err)
 		goferfs_stale(ino);
@@ -368,8 +372,8 @@ static int other_readlink(struct inode *ino, char *buf, size_t size)
 	return n;
 }
 
-/* Symbolic links, and nodes of the host that are shown but lead nowhere: a fifo or socket inside is one
- * of the sandbox's own. */
+/* Symbolic links, and nodes of the host that are shown but lead nowhere: a fifo or socket inside is
+ * one of the sandbox's own. */
 const struct inode_ops goferfs_other_inode_ops = {
 	.readlink = other_readlink,
 	.getattr = goferfs_getattr,

@@ -1,6 +1,6 @@
 /*
- * Directories of goferfs: names, changes of names, listings. Lookups and changes are one request each; what
- * the answer says about the object fills the inode's attributes.
+ * Directories of goferfs: names, changes of names, listings. Lookups and changes are one request
+ * each; what the answer says about the object fills the inode's attributes.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -21,7 +21,8 @@ static int walk_one(struct inode *dir, const char *name, struct gofer_node *out)
 	do {
 		err = goferfs_fid(gi, &fid);
 		if (!err)
-			err = gofer_walk(goferfs_of(dir)->client, fid, &name, 1, out, &count, &stop);
+			err = gofer_walk(goferfs_of(dir)->client, fid, &name, 1, out, &count,
+					 &stop);
 	} while (goferfs_again(gi, fid, err, &tries));
 	return err;
 }
@@ -121,7 +122,8 @@ static int dir_create(struct inode *dir, const char *name, uint32_t mode, const 
 
 	int err = owner_in(dir, S_IFREG | (mode & 07777), c, &o);
 	if (!err)
-		err = gofer_create(goferfs_of(dir)->client, to_goferfs(dir)->fid, name, &o, &node, &fd);
+		err = gofer_create(goferfs_of(dir)->client, to_goferfs(dir)->fid, name, &o, &node,
+				   &fd);
 	return err ? err : made(dir, &node, fd, out);
 }
 
@@ -163,21 +165,23 @@ static int dir_mknod(struct inode *dir, const char *name, uint32_t mode, uint64_
 	return err ? err : made(dir, &node, -1, out);
 }
 
-static int dir_symlink(struct inode *dir, const char *name, const char *target, const struct cred *c,
-		       struct inode **out)
+static int dir_symlink(struct inode *dir, const char *name, const char *target,
+		       const struct cred *c, struct inode **out)
 {
 	struct gofer_owner o;
 	struct gofer_node node;
 
 	int err = owner_in(dir, S_IFLNK | 0777, c, &o);
 	if (!err)
-		err = gofer_symlink(goferfs_of(dir)->client, to_goferfs(dir)->fid, name, target, &o, &node);
+		err = gofer_symlink(goferfs_of(dir)->client, to_goferfs(dir)->fid, name, target, &o,
+				    &node);
 	return err ? err : made(dir, &node, -1, out);
 }
 
 static int dir_link(struct inode *dir, const char *name, struct inode *target)
 {
-	int err = gofer_link(goferfs_of(dir)->client, to_goferfs(target)->fid, to_goferfs(dir)->fid, name);
+	int err = gofer_link(goferfs_of(dir)->client, to_goferfs(target)->fid, to_goferfs(dir)->fid,
+			     name);
 
 	goferfs_stale(dir);
 	goferfs_stale(target);
@@ -206,7 +210,8 @@ static int dir_rmdir(struct inode *dir, const char *name, struct inode *victim)
 }
 
 static int dir_rename(struct inode *old_dir, const char *old_name, struct inode *source,
-		      struct inode *new_dir, const char *new_name, struct inode *target, unsigned flags)
+		      struct inode *new_dir, const char *new_name, struct inode *target,
+		      unsigned flags)
 {
 	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE))
 		return -EINVAL;
@@ -292,7 +297,8 @@ static int readdir_locked(struct goferfs_dir_file *df, struct dir_sink *sink, in
 		if (df->list->end)
 			return 0;
 		uint64_t next = df->list->next_pos;
-		/* Hidden names may have left the piece empty; a listing that does not move on has ended. */
+		/* Hidden names may have left the piece empty; a listing that does not move on has
+		 * ended. */
 		if (next == (uint64_t)*pos && df->list->size == 0)
 			return 0;
 		*pos = (int64_t)next;

@@ -10,8 +10,8 @@
 #include "platform/base/alloc.h"
 #include "platform/host/host.h"
 
-/* Descriptors kept only in case somebody opens the file again: at most so many, and this part of what we
- * may have open. */
+/* Descriptors kept only in case somebody opens the file again: at most so many, and this part of
+ * what we may have open. */
 #define KEPT_MAX 512
 #define KEPT_PART 8
 
@@ -28,7 +28,8 @@ static int kept_max(void)
 
 	if (atomic_load(&max) == 0) {
 		long limit = sysconf(_SC_OPEN_MAX);
-		atomic_store(&max, limit < 0 ? KEPT_MAX : (int)MIN(KEPT_MAX, limit / KEPT_PART + 1));
+		atomic_store(&max,
+			     limit < 0 ? KEPT_MAX : (int)MIN(KEPT_MAX, limit / KEPT_PART + 1));
 	}
 	return atomic_load(&max);
 }

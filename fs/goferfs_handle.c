@@ -1,8 +1,9 @@
 /*
- * Handles of goferfs. Each pins a descriptor at the gofer, whose number is bounded, while a guest may keep any
- * number of inodes alive (changed directories of an overlay, open files). On a read-only tree an inode can
- * therefore lose its handle and get it again: it knows the name by which it was found, and the object found
- * there must be the same one by device, number and time of birth. A clock chooses who loses.
+ * Handles of goferfs. Each pins a descriptor at the gofer, whose number is bounded, while a guest
+ * may keep any number of inodes alive (changed directories of an overlay, open files). On a
+ * read-only tree an inode can therefore lose its handle and get it again: it knows the name by
+ * which it was found, and the object found there must be the same one by device, number and time of
+ * birth. A clock chooses who loses.
  */
 #include <errno.h>
 
@@ -70,8 +71,8 @@ void goferfs_adopt(struct goferfs_inode *gi, uint32_t fid)
 
 static bool is_same(const struct goferfs_inode *gi, const struct gofer_attr *a)
 {
-	return a->dev == gi->host_dev && a->ino == gi->host_ino && goferfs_birth(a) == gi->host_birth &&
-	       (a->mode & S_IFMT) == gi->base.type;
+	return a->dev == gi->host_dev && a->ino == gi->host_ino &&
+	       goferfs_birth(a) == gi->host_birth && (a->mode & S_IFMT) == gi->base.type;
 }
 
 /* gi has no handle, the directory above it has. */

@@ -1,4 +1,5 @@
-/* The inside of goferfs: fs/goferfs.c (inodes, super block), fs/goferfs_dir.c, fs/goferfs_file.c. */
+/* The inside of goferfs: fs/goferfs.c (inodes, super block), fs/goferfs_dir.c, fs/goferfs_file.c.
+ */
 #pragma once
 
 #include "fs/gofer_client.h"
@@ -10,13 +11,13 @@
 #define GOFERFS_TTL_NS 1000000000ull
 
 struct goferfs {
-	struct gofer_client *client; /* [I] referenced */
-	struct superblock *sb;       /* [I] borrowed: it owns us */
-	uint32_t root_fid;           /* [I] */
-	bool shared, writable;       /* [I] */
-	struct mutex table_mu;       /* rank HASH */
+	struct gofer_client *client;        /* [I] referenced */
+	struct superblock *sb;              /* [I] borrowed: it owns us */
+	uint32_t root_fid;                  /* [I] */
+	bool shared, writable;              /* [I] */
+	struct mutex table_mu;              /* rank HASH */
 	struct list table[GOFERFS_BUCKETS]; /* [table_mu] inodes by host device and number */
-	struct list clock;           /* [table_mu] inodes whose handle can be got again, oldest first */
+	struct list clock; /* [table_mu] inodes whose handle can be got again, oldest first */
 	uint64_t devs[GOFERFS_DEVS]; /* [table_mu] host devices in order of appearance */
 	size_t dev_count;            /* [table_mu] */
 };
@@ -31,23 +32,26 @@ int host_file_new(int fd, struct host_file **out) MUST_CHECK; /* takes fd */
 
 struct goferfs_inode {
 	struct inode base;
-	_Atomic uint32_t fid;      /* 0: none at present */
-	atomic_bool fid_used;      /* since the clock last came by */
-	atomic_bool given_up;      /* no handle ever again */
-	struct goferfs_inode *up;  /* [I] referenced: by which name below which directory the handle is got again; */
-	char *up_name;             /* [I] NULL on writable trees, where names change */
-	struct list clock_link;    /* [table_mu] */
+	_Atomic uint32_t fid;     /* 0: none at present */
+	atomic_bool fid_used;     /* since the clock last came by */
+	atomic_bool given_up;     /* no handle ever again */
+	struct goferfs_inode *up; /* [I] referenced: by which name below which directory the handle
+				     is got again; */
+	char *up_name;            /* [I] NULL on writable trees, where names change */
+	struct list clock_link;   /* [table_mu] */
 	uint64_t host_dev, host_ino; /* [I] */
-	int64_t host_birth;        /* [I] ns; tells apart what had the same number one after the other; 0: unknown */
-	uint64_t dev_index;        /* [I] of the host device, for numbers */
-	struct list table_link;    /* [table_mu] */
-	struct mutex attr_mu;      /* rank HASH */
-	struct gofer_attr attr;    /* [attr_mu] */
-	uint64_t attr_at;          /* [attr_mu] mono ns when attr was true; 0: never */
+	int64_t host_birth; /* [I] ns; tells apart what had the same number one after the other; 0:
+			       unknown */
+	uint64_t dev_index; /* [I] of the host device, for numbers */
+	struct list table_link;     /* [table_mu] */
+	struct mutex attr_mu;       /* rank HASH */
+	struct gofer_attr attr;     /* [attr_mu] */
+	uint64_t attr_at;           /* [attr_mu] mono ns when attr was true; 0: never */
 	_Atomic uint64_t walked_at; /* mono ns when a name was last seen to lead here */
-	struct host_file *reader;  /* [attr_mu] open for reading, kept for the next opener */
-	struct host_file *creator; /* [attr_mu] what creating it opened, for the one open that follows */
-	char *target;              /* [attr_mu] text of a symbolic link, once read; then it stays */
+	struct host_file *reader;   /* [attr_mu] open for reading, kept for the next opener */
+	struct host_file *creator;  /* [attr_mu] what creating it opened, for the one open that
+				       follows */
+	char *target; /* [attr_mu] text of a symbolic link, once read; then it stays */
 };
 
 static inline struct goferfs_inode *to_goferfs(struct inode *ino)
@@ -71,18 +75,21 @@ static inline struct goferfs *goferfs_of(struct inode *ino)
  *	} while (goferfs_again(gi, fid, err, &tries));
  */
 int goferfs_fid(struct goferfs_inode *gi, uint32_t *out) MUST_CHECK;
-/* The handle went away meanwhile, or handles or descriptors ran out and there is room now: make it again. */
+/* The handle went away meanwhile, or handles or descriptors ran out and there is room now: make it
+ * again. */
 bool goferfs_again(struct goferfs_inode *gi, uint32_t fid, long err, int *tries);
 /* No handle any more, and no way to get one. */
 void goferfs_drop_handle(struct goferfs_inode *gi);
 /* The handle of a fresh walk for an inode that has none (takes fid). */
 void goferfs_adopt(struct goferfs_inode *gi, uint32_t fid);
 
-extern const struct inode_ops goferfs_dir_inode_ops, goferfs_file_inode_ops, goferfs_other_inode_ops;
+extern const struct inode_ops goferfs_dir_inode_ops, goferfs_file_inode_ops,
+	goferfs_other_inode_ops;
 
-/* The inode for a node that a walk or a creation in `dir` (NULL: the root) gave (takes its handle). Gives. */
-int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode *dir, const char *name,
-		      struct inode **out) MUST_CHECK;
+/* The inode for a node that a walk or a creation in `dir` (NULL: the root) gave (takes its handle).
+ * Gives. */
+int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct inode *dir,
+		      const char *name, struct inode **out) MUST_CHECK;
 /* When it was born, for goferfs_inode.host_birth. */
 int64_t goferfs_birth(const struct gofer_attr *a);
 /* The attributes are to be asked for again. */

@@ -2,12 +2,12 @@
  * Bytes of files in memory: see memfile.h.
  *
  * Invariants of the small form: every page below `size` has been written (so there are no holes to
- * report), bytes from `size` to `small_cap` are zero. Whatever would break the first (a gap of whole pages, a
- * hole, a truncation upwards) changes the form to a memfd, for good.
+ * report), bytes from `size` to `small_cap` are zero. Whatever would break the first (a gap of
+ * whole pages, a hole, a truncation upwards) changes the form to a memfd, for good.
  *
- * Accounting: `charged` pages are paid to the pool. A writer pays for what its range may add before it
- * writes, and settles with what the host says afterwards. Pages that a mapping adds are found by the next
- * settlement.
+ * Accounting: `charged` pages are paid to the pool. A writer pays for what its range may add before
+ * it writes, and settles with what the host says afterwards. Pages that a mapping adds are found by
+ * the next settlement.
  */
 #include "fs/memfile.h"
 

@@ -1,10 +1,10 @@
 /*
- * The bytes of a file that lives in memory (tmpfs, overlay upper, memfd). Small files that were never mapped
- * are heap blocks; anything else is a host memfd, from which the host kernel gives exact semantics of
- * mappings, holes and truncation.
+ * The bytes of a file that lives in memory (tmpfs, overlay upper, memfd). Small files that were
+ * never mapped are heap blocks; anything else is a host memfd, from which the host kernel gives
+ * exact semantics of mappings, holes and truncation.
  *
- * Lock: the functions marked [mu] need the owner's mutex (the inode's mu); size and pages may be read
- * any time.
+ * Lock: the functions marked [mu] need the owner's mutex (the inode's mu); size and pages may be
+ * read any time.
  */
 #pragma once
 
@@ -19,18 +19,18 @@ struct mem_pool {
 	uint64_t max;          /* [I] pages; 0: no limit */
 };
 
-/* Asked for every change of memory use, in pages; non-zero refuses (-ENOSPC goes to the guest). Set once at
- * boot when the sandbox has a memory limit. Negative changes cannot be refused. */
+/* Asked for every change of memory use, in pages; non-zero refuses (-ENOSPC goes to the guest). Set
+ * once at boot when the sandbox has a memory limit. Negative changes cannot be refused. */
 extern int (*memfile_account)(int64_t pages);
 
 struct memfile {
-	struct mem_pool *pool;     /* [I] borrowed */
-	uint8_t *small;            /* [mu] while fd < 0; zero beyond size */
-	size_t small_cap;          /* [mu] */
-	atomic_int fd;             /* [mu] to change; once set it stays */
-	_Atomic uint64_t size;     /* [mu] to change */
-	_Atomic uint64_t charged;  /* [mu] to change; pages */
-	uint64_t dense_end;        /* [mu] all pages below this offset are allocated */
+	struct mem_pool *pool;    /* [I] borrowed */
+	uint8_t *small;           /* [mu] while fd < 0; zero beyond size */
+	size_t small_cap;         /* [mu] */
+	atomic_int fd;            /* [mu] to change; once set it stays */
+	_Atomic uint64_t size;    /* [mu] to change */
+	_Atomic uint64_t charged; /* [mu] to change; pages */
+	uint64_t dense_end;       /* [mu] all pages below this offset are allocated */
 };
 
 void memfile_init(struct memfile *m, struct mem_pool *pool);
@@ -38,7 +38,8 @@ void memfile_fini(struct memfile *m);
 /* A memfd from the start, on which seals may be put. */
 int memfile_init_sealable(struct memfile *m, struct mem_pool *pool, const char *name) MUST_CHECK;
 /* Bytes; 0 at or after the end. Takes `mu` itself as long as the data is small. */
-ssize_t memfile_read(struct memfile *m, struct mutex *mu, struct iov_iter *it, uint64_t off) MUST_CHECK;
+ssize_t memfile_read(struct memfile *m, struct mutex *mu, struct iov_iter *it, uint64_t off)
+	MUST_CHECK;
 /* Bytes, -ENOSPC, -EFBIG, -EFAULT. [mu] */
 ssize_t memfile_write(struct memfile *m, struct iov_iter *it, uint64_t off) MUST_CHECK;
 int memfile_truncate(struct memfile *m, uint64_t size) MUST_CHECK; /* [mu] */

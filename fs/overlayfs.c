@@ -1,17 +1,17 @@
 /*
  * overlayfs: inodes, attributes and the super block.
  *
- * Unlike Linux' overlay, the upper layer is not a second tree of names. Each changed directory keeps its
- * changed names in memory (entries: an inode, or a whiteout), and an inode has an upper part (a nameless tmpfs
- * inode) once its data or attributes differ from below. So a lower directory can be renamed by moving one
- * entry, and what is below it follows.
+ * Unlike Linux' overlay, the upper layer is not a second tree of names. Each changed directory
+ * keeps its changed names in memory (entries: an inode, or a whiteout), and an inode has an upper
+ * part (a nameless tmpfs inode) once its data or attributes differ from below. So a lower directory
+ * can be renamed by moving one entry, and what is below it follows.
  *
- * An inode over a lower one is found again in two ways. By name: a change pins the chain of names from
- * the root (ovl_pin), so that edits of the host do not bring back what the guest replaced. By identity of
- * the lower inode: other hard links see the change too.
+ * An inode over a lower one is found again in two ways. By name: a change pins the chain of names
+ * from the root (ovl_pin), so that edits of the host do not bring back what the guest replaced. By
+ * identity of the lower inode: other hard links see the change too.
  *
- * Locks, outermost first: directory's base.mu, child's base.mu, copy_mu, mu of the upper or lower inode, then
- * small_mu and table_mu, which are leaves.
+ * Locks, outermost first: directory's base.mu, child's base.mu, copy_mu, mu of the upper or lower
+ * inode, then small_mu and table_mu, which are leaves.
  */
 #include "fs/overlayfs.h"
 
@@ -23,7 +23,8 @@
 #include "platform/base/alloc.h"
 
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630
-/* Numbers of inodes that exist above only start here, out of the way of what host file systems use. */
+/* Numbers of inodes that exist above only start here, out of the way of what host file systems use.
+ */
 #define FRESH_INO_BASE (1ull << 48)
 #define DIR_SIZE 4096
 
@@ -60,8 +61,7 @@ static struct ovl_inode *inode_new(struct ovl *fs, uint64_t number, uint32_t typ
 
 static struct ovl_inode *find_locked(struct ovl *fs, const struct inode *lower)
 {
-	list_for_each(pos, bucket_of(fs, lower))
-	{
+	list_for_each(pos, bucket_of(fs, lower)) {
 		struct ovl_inode *oi = list_entry(pos, struct ovl_inode, table_link);
 		if (oi->lower == lower && ref_inc_not_zero(&oi->base.ref))
 			return oi;
@@ -126,7 +126,8 @@ int ovl_inode_over(struct ovl *fs, struct inode *lower, struct ovl_inode *dir, c
 	return 0;
 }
 
-int ovl_inode_fresh(struct ovl *fs, uint32_t mode, uint32_t uid, uint32_t gid, struct ovl_inode **out)
+int ovl_inode_fresh(struct ovl *fs, uint32_t mode, uint32_t uid, uint32_t gid,
+		    struct ovl_inode **out)
 {
 	struct tmpfs_inode *ti;
 
@@ -222,7 +223,8 @@ static struct inode *data_inode(struct inode *ino)
 	return atomic_load(&to_ovl(ino)->data_below) ? to_ovl(ino)->lower : real_inode(ino);
 }
 
-/* A lower inode is given up when it has been copied: whoever was just about to use it looks again. */
+/* A lower inode is given up when it has been copied: whoever was just about to use it looks again.
+ */
 static bool copied_meanwhile(struct inode *ino, const struct inode *real, long err)
 {
 	return err == -ESTALE && real != real_inode(ino);
@@ -260,14 +262,17 @@ int ovl_getattr(struct inode *ino, struct fs_stat *out)
 		out->size = DIR_SIZE;
 		out->blocks = DIR_SIZE / 512;
 	}
-	/* LINUX: as there, a directory that is merged has one link: the number of its parts is not known. */
+	/* LINUX: as there, a directory that is merged has one link: the number of its parts is not
+	 * known. */
 	if (upper && oi->lower && ino->type == S_IFDIR)
 		out->nlink = 1;
 	if (atomic_load(&oi->removed)) {
 		out->nlink = 0;
 	} else if (!upper) {
 		int delta = __atomic_load_n(&oi->nlink_delta, __ATOMIC_RELAXED);
-		out->nlink = delta < 0 && out->nlink < (uint32_t)-delta ? 0 : out->nlink + (uint32_t)delta;
+		out->nlink = delta < 0 && out->nlink < (uint32_t)-delta
+				     ? 0
+				     : out->nlink + (uint32_t)delta;
 	}
 	return 0;
 }
@@ -340,7 +345,8 @@ static int other_readlink(struct inode *ino, char *buf, size_t size)
 	return n;
 }
 
-/* A file that is opened for reading goes on reading what is below when it is copied up later, as on Linux. */
+/* A file that is opened for reading goes on reading what is below when it is copied up later, as on
+ * Linux. */
 static int file_open(struct inode *ino, int flags, const struct cred *c, struct file **out)
 {
 	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC)) {
@@ -391,7 +397,8 @@ static int ovl_statfs(struct superblock *sb, struct fs_statfs *out)
 	return err;
 }
 
-/* Entries and hints may refer to each other in circles: take all of them apart. Nobody else is left. */
+/* Entries and hints may refer to each other in circles: take all of them apart. Nobody else is
+ * left. */
 static void drop_all(struct ovl *fs)
 {
 	struct list dead = LIST_INIT(dead), held = LIST_INIT(held);
@@ -401,8 +408,7 @@ static void drop_all(struct ovl *fs)
 		inode_get(&list_entry(pos, struct ovl_inode, all_link)->base);
 	list_splice_tail(&held, &fs->all);
 	mutex_unlock(&fs->table_mu);
-	list_for_each(pos, &held)
-	{
+	list_for_each(pos, &held) {
 		struct ovl_inode *oi = list_entry(pos, struct ovl_inode, all_link);
 		ovl_clear_entries(oi, &dead); /* never the last reference: we hold one of each */
 		if (oi->hint_parent)

@@ -1,6 +1,6 @@
 /*
- * Copy-up: what is below gets an upper part on the first change. The copy is made aside and then put in place
- * with one store, so nobody sees half of it.
+ * Copy-up: what is below gets an upper part on the first change. The copy is made aside and then
+ * put in place with one store, so nobody sees half of it.
  */
 #include <errno.h>
 #include <string.h>
@@ -101,7 +101,8 @@ static bool is_copied(const char *name)
 	       strncmp(name, "trusted.", 8) == 0;
 }
 
-static int copy_named(struct inode *lower, struct tmpfs_inode *ti, const char *list, size_t size, void *val)
+static int copy_named(struct inode *lower, struct tmpfs_inode *ti, const char *list, size_t size,
+		      void *val)
 {
 	for (size_t at = 0; at < size;) {
 		const char *name = list + at;
@@ -181,10 +182,12 @@ static int copy_up_locked(struct ovl_inode *oi)
 	return 0;
 }
 
-/* What is below is not looked at again when nothing is missing above and the one name leads here. */
+/* What is below is not looked at again when nothing is missing above and the one name leads here.
+ */
 static void give_up_lower(struct ovl_inode *oi)
 {
-	if (oi->lower && oi->base.type != S_IFDIR && !oi->table_pin && !atomic_load(&oi->data_below))
+	if (oi->lower && oi->base.type != S_IFDIR && !oi->table_pin &&
+	    !atomic_load(&oi->data_below))
 		goferfs_give_up(oi->lower);
 }
 

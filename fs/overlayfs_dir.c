@@ -1,6 +1,6 @@
 /*
- * Names of overlayfs. A directory's changed names are its entries; any other name is looked up below.
- * Whatever an operation may fail to get, it gets before it changes anything.
+ * Names of overlayfs. A directory's changed names are its entries; any other name is looked up
+ * below. Whatever an operation may fail to get, it gets before it changes anything.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -72,12 +72,12 @@ static enum known look_in_entries(struct ovl_inode *dir, const char *name, struc
 }
 
 /*
- * The name leads to oi (takes the reference; NULL: to nothing) from now on. spare is used when there is no entry
- * yet and freed otherwise (takes). lower_has: the name exists below, if there is no entry that knows. Gives
- * what the entry held before, to be put without locks, or NULL.
+ * The name leads to oi (takes the reference; NULL: to nothing) from now on. spare is used when
+ * there is no entry yet and freed otherwise (takes). lower_has: the name exists below, if there is
+ * no entry that knows. Gives what the entry held before, to be put without locks, or NULL.
  */
-static struct ovl_inode *set_entry(struct ovl_inode *dir, struct ovl_entry *spare, struct ovl_inode *oi,
-				   bool lower_has)
+static struct ovl_inode *set_entry(struct ovl_inode *dir, struct ovl_entry *spare,
+				   struct ovl_inode *oi, bool lower_has)
 {
 	struct ovl_inode *old = NULL;
 
@@ -147,7 +147,8 @@ static int check_name(struct inode *dir, struct dentry *d)
 	struct inode *now;
 
 	dentry_name(d, name);
-	int err = dir_lookup(dir, name, &now); /* works with and without the directory's mu, as we are called */
+	int err = dir_lookup(dir, name, &now); /* works with and without the directory's mu, as we
+						  are called */
 	if (err && (err != -ENOENT || d->inode))
 		return 0; /* the lookup that follows says what is wrong */
 	bool same = err ? true : now == d->inode;
@@ -270,8 +271,8 @@ static int dir_mkdir(struct inode *dir, const char *name, uint32_t mode, const s
 	return err;
 }
 
-static int dir_symlink(struct inode *dir, const char *name, const char *target, const struct cred *c,
-		       struct inode **out)
+static int dir_symlink(struct inode *dir, const char *name, const char *target,
+		       const struct cred *c, struct inode **out)
 {
 	struct ovl_inode *oi;
 
@@ -446,7 +447,8 @@ static void lose_target(struct inode *dir, struct inode *target)
 }
 
 static int dir_rename(struct inode *old_dir, const char *old_name, struct inode *source,
-		      struct inode *new_dir, const char *new_name, struct inode *target, unsigned flags)
+		      struct inode *new_dir, const char *new_name, struct inode *target,
+		      unsigned flags)
 {
 	struct rename_parts p;
 
@@ -477,7 +479,8 @@ static int dir_rename(struct inode *old_dir, const char *old_name, struct inode 
 		lose_target(new_dir, target);
 	}
 	inode_get(source);
-	struct ovl_inode *lost = set_entry(to_ovl(new_dir), p.new_entry, to_ovl(source), target != NULL);
+	struct ovl_inode *lost =
+		set_entry(to_ovl(new_dir), p.new_entry, to_ovl(source), target != NULL);
 	/* A name without an entry is one from below. */
 	struct ovl_inode *left = set_entry(to_ovl(old_dir), p.old_entry, back, true);
 	moved_dir(source, old_dir, new_dir);

@@ -1,7 +1,7 @@
 /*
- * Listings of overlayfs. A directory without changed names is listed by what is below. Any other is merged when
- * it is read from the start: one list per open directory, in which positions stay what they are
- * whatever happens to the directory meanwhile.
+ * Listings of overlayfs. A directory without changed names is listed by what is below. Any other is
+ * merged when it is read from the start: one list per open directory, in which positions stay what
+ * they are whatever happens to the directory meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,19 +21,19 @@ struct list_entry {
 /* A growing list of names. */
 struct name_list {
 	struct dir_sink sink;
-	struct ovl_inode *dir;   /* whose changed names are skipped; NULL: take all */
+	struct ovl_inode *dir; /* whose changed names are skipped; NULL: take all */
 	struct list_entry *v;
 	size_t count, cap;
 	char *names;
 	size_t names_size, names_cap;
-	bool probe;              /* only find out whether there is one */
+	bool probe; /* only find out whether there is one */
 	int err;
 };
 
 struct ovl_dir_file {
 	struct file file;
-	struct file *lower;      /* [inode->mu] open while listing what is below only; referenced */
-	struct name_list *list;  /* [inode->mu] when merged */
+	struct file *lower;     /* [inode->mu] open while listing what is below only; referenced */
+	struct name_list *list; /* [inode->mu] when merged */
 };
 
 static struct ovl_dir_file *to_dir_file(struct file *f)
@@ -92,7 +92,8 @@ static bool is_dots(const char *name)
 }
 
 /* Takes the names of the lower directory that have not changed. */
-static int take_lower(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype, int64_t off UNUSED)
+static int take_lower(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype,
+		      int64_t off UNUSED)
 {
 	struct name_list *l = container_of(sink, struct name_list, sink);
 
@@ -245,7 +246,8 @@ struct dots_sink {
 	struct ovl_inode *dir;
 };
 
-static int emit_fixed(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype, int64_t off)
+static int emit_fixed(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype,
+		      int64_t off)
 {
 	struct dots_sink *d = container_of(sink, struct dots_sink, sink);
 
@@ -265,7 +267,8 @@ static int emit_list(struct ovl_dir_file *df, struct dir_sink *sink, int64_t *po
 		*pos = 1;
 	}
 	if (*pos == 1) {
-		if (sink->emit(sink, "..", atomic_load(&dir->parent_ino), S_IFDIR >> 12, FIRST_NAME))
+		if (sink->emit(sink, "..", atomic_load(&dir->parent_ino), S_IFDIR >> 12,
+			       FIRST_NAME))
 			return 0;
 		*pos = FIRST_NAME;
 	}
@@ -293,7 +296,9 @@ static int dir_readdir(struct file *f, struct dir_sink *sink, int64_t *pos)
 	if (!err && df->list) {
 		err = emit_list(df, sink, pos);
 	} else if (!err) {
-		struct dots_sink fixed = { .sink.emit = emit_fixed, .to = sink, .dir = to_ovl(f->inode) };
+		struct dots_sink fixed = { .sink.emit = emit_fixed,
+					   .to = sink,
+					   .dir = to_ovl(f->inode) };
 		err = df->lower->ops->readdir(df->lower, &fixed.sink, pos);
 	}
 	mutex_unlock(&f->inode->mu);

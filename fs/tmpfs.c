@@ -2,9 +2,10 @@
  * tmpfs: inodes, attributes, mount options and the super block. Names are in tmpfs_dir.c, data in
  * tmpfs_file.c.
  *
- * The tree is held together by references: an entry references its inode, the super block's root the
- * rest. Freeing is iterative (a guest chooses the depth). A directory's entries are under its mu,
- * attributes under attr_mu, which is a leaf: the VFS asks for attributes with a directory's mu held.
+ * The tree is held together by references: an entry references its inode, the super block's root
+ * the rest. Freeing is iterative (a guest chooses the depth). A directory's entries are under its
+ * mu, attributes under attr_mu, which is a leaf: the VFS asks for attributes with a directory's mu
+ * held.
  */
 #include "fs/tmpfs.h"
 
@@ -463,7 +464,8 @@ static void tmpfs_show_options(struct superblock *sb, struct fmt *out)
 	const struct tmpfs *fs = sb->priv;
 
 	if (fs->pool.max)
-		fmt_printf(out, ",size=%lluk", (unsigned long long)fs->pool.max * (PAGE_SIZE / 1024));
+		fmt_printf(out, ",size=%lluk",
+			   (unsigned long long)fs->pool.max * (PAGE_SIZE / 1024));
 	if (fs->max_inodes)
 		fmt_printf(out, ",nr_inodes=%llu", (unsigned long long)fs->max_inodes);
 	if (fs->mode != 01777)

@@ -1,9 +1,10 @@
 /*
- * Directories of tmpfs. An entry is in two trees: by name, and by a position that is given out once and never
- * again, so that a reader of the directory neither misses nor repeats an entry that was there all the time.
+ * Directories of tmpfs. An entry is in two trees: by name, and by a position that is given out once
+ * and never again, so that a reader of the directory neither misses nor repeats an entry that was
+ * there all the time.
  *
- * Locks: the VFS holds the mu of the directory or directories. A victim's own mu is taken inside it, parent
- * before child, to see that it is empty and to keep it so.
+ * Locks: the VFS holds the mu of the directory or directories. A victim's own mu is taken inside
+ * it, parent before child, to see that it is empty and to keep it so.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -190,8 +191,8 @@ static int dir_mkdir(struct inode *dir, const char *name, uint32_t mode, const s
 	return err;
 }
 
-static int dir_symlink(struct inode *dir, const char *name, const char *target, const struct cred *c,
-		       struct inode **out)
+static int dir_symlink(struct inode *dir, const char *name, const char *target,
+		       const struct cred *c, struct inode **out)
 {
 	struct tmpfs_inode *ti;
 
@@ -332,7 +333,7 @@ static int exchange(struct tmpfs_inode *from, struct tmpfs_entry *a, struct tmpf
 
 /* What rename needs and may fail to get, before anything is changed. */
 struct rename_parts {
-	struct tmpfs_entry *entry;     /* for the new name, when there is none */
+	struct tmpfs_entry *entry; /* for the new name, when there is none */
 	struct tmpfs_inode *whiteout;
 };
 
@@ -357,7 +358,8 @@ static int prepare_rename(struct inode *dir, const char *new_name, bool have_tar
 }
 
 /* The target loses its name to the source; its entry is used again. Gives the target to put. */
-static void replace_target(struct tmpfs_inode *to, struct tmpfs_entry *ne, struct tmpfs_inode *source)
+static void replace_target(struct tmpfs_inode *to, struct tmpfs_entry *ne,
+			   struct tmpfs_inode *source)
 {
 	struct tmpfs_inode *target = ne->inode;
 
@@ -382,7 +384,8 @@ static int check_target(struct inode *old_dir, struct inode *source, struct inod
 }
 
 static int dir_rename(struct inode *old_dir, const char *old_name, struct inode *source,
-		      struct inode *new_dir, const char *new_name, struct inode *target, unsigned flags)
+		      struct inode *new_dir, const char *new_name, struct inode *target,
+		      unsigned flags)
 {
 	struct tmpfs_inode *from = to_tmpfs(old_dir), *to = to_tmpfs(new_dir);
 	struct tmpfs_entry *e = find_victim(old_dir, old_name, source);

@@ -1,6 +1,6 @@
 /*
- * Regular files of tmpfs, and the nameless ones of memfd_create(2). The inode's mu is taken nested: a stacked
- * file system may hold the mu of its own inode, which comes first.
+ * Regular files of tmpfs, and the nameless ones of memfd_create(2). The inode's mu is taken nested:
+ * a stacked file system may hold the mu of its own inode, which comes first.
  */
 #include <errno.h>
 #include <linux/memfd.h>

@@ -1,4 +1,5 @@
-/* The inside of tmpfs: fs/tmpfs.c (inodes, super block), fs/tmpfs_dir.c (names), fs/tmpfs_file.c (data). */
+/* The inside of tmpfs: fs/tmpfs.c (inodes, super block), fs/tmpfs_dir.c (names), fs/tmpfs_file.c
+ * (data). */
 #pragma once
 
 #include "fs/memfile.h"
@@ -8,33 +9,33 @@
 
 struct tmpfs {
 	struct mem_pool pool;
-	_Atomic uint64_t inodes;   /* in use */
-	uint64_t max_inodes;       /* [I] 0: no limit */
+	_Atomic uint64_t inodes; /* in use */
+	uint64_t max_inodes;     /* [I] 0: no limit */
 	_Atomic uint64_t next_ino;
-	uint32_t mode, uid, gid;   /* [I] of the root, for show_options */
+	uint32_t mode, uid, gid; /* [I] of the root, for show_options */
 };
 
 struct tmpfs_inode {
 	struct inode base;
-	struct mutex attr_mu;      /* rank HASH: attributes are read with and without the inode's mu */
-	uint32_t mode, uid, gid;   /* [attr_mu] mode with type */
-	uint32_t nlink;            /* [attr_mu] */
+	struct mutex attr_mu; /* rank HASH: attributes are read with and without the inode's mu */
+	uint32_t mode, uid, gid;             /* [attr_mu] mode with type */
+	uint32_t nlink;                      /* [attr_mu] */
 	struct timespec atime, mtime, ctime; /* [attr_mu] */
-	struct timespec btime;     /* [I] */
-	struct xattrs xattrs;      /* [attr_mu] */
+	struct timespec btime;               /* [I] */
+	struct xattrs xattrs;                /* [attr_mu] */
 	union {
-		struct memfile data;                /* S_IFREG */
-		char *target;                       /* S_IFLNK [I] */
+		struct memfile data; /* S_IFREG */
+		char *target;        /* S_IFLNK [I] */
 		struct {
-			struct rb_root by_name;     /* [base.mu] */
-			struct rb_root by_off;      /* [base.mu] */
-			uint64_t next_off;          /* [base.mu] never used twice, so positions stay valid */
-			_Atomic size_t count;       /* [base.mu] to change */
+			struct rb_root by_name; /* [base.mu] */
+			struct rb_root by_off;  /* [base.mu] */
+			uint64_t next_off; /* [base.mu] never used twice, so positions stay valid */
+			_Atomic size_t count; /* [base.mu] to change */
 			_Atomic uint64_t parent_ino;
-		} dir;                              /* S_IFDIR */
+		} dir; /* S_IFDIR */
 	};
-	bool sealable;             /* [I] data is a memfd that takes seals */
-	struct list dead_link;     /* while a tree is being freed */
+	bool sealable;         /* [I] data is a memfd that takes seals */
+	struct list dead_link; /* while a tree is being freed */
 };
 
 struct tmpfs_entry {

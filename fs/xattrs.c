@@ -13,7 +13,7 @@
 struct xattr {
 	struct list link;
 	size_t size;
-	char *name;    /* behind the value */
+	char *name; /* behind the value */
 	uint8_t val[];
 };
 
@@ -38,8 +38,7 @@ void xattrs_fini(struct xattrs *x)
 
 static struct xattr *find(struct xattrs *x, const char *name)
 {
-	list_for_each(pos, &x->list)
-	{
+	list_for_each(pos, &x->list) {
 		struct xattr *a = list_entry(pos, struct xattr, link);
 		if (strcmp(a->name, name) == 0)
 			return a;
@@ -101,8 +100,7 @@ ssize_t xattrs_list(struct xattrs *x, char *buf, size_t size)
 {
 	size_t done = 0;
 
-	list_for_each(pos, &x->list)
-	{
+	list_for_each(pos, &x->list) {
 		struct xattr *a = list_entry(pos, struct xattr, link);
 		size_t n = strlen(a->name) + 1;
 		if (size != 0) {

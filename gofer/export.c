@@ -1,7 +1,8 @@
 /*
  * The trees that are shown, and the handles to what is in them.
  *
- * Every object is reached by openat2 from a handle's descriptor with one name that is neither "." nor
+ * Every object is reached by openat2 from a handle's descriptor with one name that is neither "."
+ * nor
  * "..", under RESOLVE_BENEATH and without symbolic links: the kernel itself refuses to leave the
  * directory, so no race of renames or links matters. A handle never changes what it denotes.
  */
@@ -88,7 +89,8 @@ static void note_emptied(struct gofer *g)
 	}
 }
 
-int gofer_init(struct gofer *g, const struct gofer_config *cfg, const int *root_fds, uint32_t fid_max)
+int gofer_init(struct gofer *g, const struct gofer_config *cfg, const int *root_fds,
+	       uint32_t fid_max)
 {
 	*g = (struct gofer){ .fid_max = MIN(fid_max, FID_INDEX_MASK) };
 	g->roots = mem_calloc(cfg->export_count, sizeof(*g->roots));
@@ -248,7 +250,8 @@ static int open_visible(struct gofer *g, const struct gofer_fid *dir, const char
 	return 0;
 }
 
-int export_step(struct gofer *g, uint32_t dir, const char *name, uint32_t *out_id, struct statx *out)
+int export_step(struct gofer *g, uint32_t dir, const char *name, uint32_t *out_id,
+		struct statx *out)
 {
 	struct gofer_fid *d = fid_get(g, dir);
 	struct hidden_node *node;
@@ -269,7 +272,8 @@ int export_step(struct gofer *g, uint32_t dir, const char *name, uint32_t *out_i
 	return 0;
 }
 
-int export_check_name(struct gofer *g, const struct gofer_fid *dir, const char *name, bool *out_exists)
+int export_check_name(struct gofer *g, const struct gofer_fid *dir, const char *name,
+		      bool *out_exists)
 {
 	struct hidden_node *node;
 	struct statx st;

@@ -1,8 +1,9 @@
 /*
- * What does not exist. A hidden path is known in two ways. By name: the directory that leads to it has a
- * node in a tree of names, whatever the directory is called and wherever it lies, so a name that
- * appears later is hidden too. By identity: what existed at the start, or was once met under its name,
- * is known by device and inode number; the gofer holds it open, so the number cannot be used again.
+ * What does not exist. A hidden path is known in two ways. By name: the directory that leads to it
+ * has a node in a tree of names, whatever the directory is called and wherever it lies, so a name
+ * that appears later is hidden too. By identity: what existed at the start, or was once met under
+ * its name, is known by device and inode number; the gofer holds it open, so the number cannot be
+ * used again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +15,12 @@
 #include "platform/host/host.h"
 #include "platform/host/host_path.h"
 
-/* Objects remembered at most; a host that makes more of them while the sandbox runs hides those by name. */
+/* Objects remembered at most; a host that makes more of them while the sandbox runs hides those by
+ * name. */
 #define ID_MAX 1024
 
-static struct hidden_node *find_child(const struct hidden_node *parent, const char *name, size_t len)
+static struct hidden_node *find_child(const struct hidden_node *parent, const char *name,
+				      size_t len)
 {
 	for (struct hidden_node *n = parent->child; n; n = n->next)
 		if (strncmp(n->name, name, len) == 0 && n->name[len] == 0)
@@ -25,7 +28,8 @@ static struct hidden_node *find_child(const struct hidden_node *parent, const ch
 	return NULL;
 }
 
-static int add_child(struct hidden_node *parent, const char *name, size_t len, struct hidden_node **out)
+static int add_child(struct hidden_node *parent, const char *name, size_t len,
+		     struct hidden_node **out)
 {
 	struct hidden_node *n = mem_zalloc(sizeof(*n));
 
@@ -68,10 +72,10 @@ static void remember(struct hidden *h, struct hidden_node *node, uint64_t dev, u
 	h->ids[h->id_count++] = (struct hidden_id){ dev, ino, node, fd };
 }
 
-/* Remembers what `path` is now; *out_mode is its mode, 0 when there is nothing. The node that identity already
- * had, or `node`. */
-static struct hidden_node *note_path(struct hidden *h, struct hidden_node *node, const char *path, int extra,
-				     uint32_t *out_mode)
+/* Remembers what `path` is now; *out_mode is its mode, 0 when there is nothing. The node that
+ * identity already had, or `node`. */
+static struct hidden_node *note_path(struct hidden *h, struct hidden_node *node, const char *path,
+				     int extra, uint32_t *out_mode)
 {
 	struct statx st;
 	int fd = host_open_config_path(path, extra);
@@ -94,9 +98,10 @@ static struct hidden_node *note_path(struct hidden *h, struct hidden_node *node,
 	return node;
 }
 
-/* A directory on the way, looked at once however many hidden paths go through it. The same directory by another
- * name is one node for both. */
-static struct hidden_node *enter_directory(struct hidden *h, struct hidden_node *node, const char *path)
+/* A directory on the way, looked at once however many hidden paths go through it. The same
+ * directory by another name is one node for both. */
+static struct hidden_node *enter_directory(struct hidden *h, struct hidden_node *node,
+					   const char *path)
 {
 	uint32_t mode;
 

@@ -1,11 +1,13 @@
 /*
  * The stages in which the gofer gives up its rights.
  *
- *  1. isolate_process: it must die with the sandbox, share no terminal and no descriptor with anybody but
- *     the channel, the roots and standard error. It must still be able to open its configuration.
+ *  1. isolate_process: it must die with the sandbox, share no terminal and no descriptor with
+ * anybody but the channel, the roots and standard error. It must still be able to open its
+ * configuration.
  *  2. (gofer_init resolves the hidden paths.)
- *  3. isolate_rights: it must not be able to gain rights, to open anything outside the exports (Landlock, where
- *     the host has it) or to make a call that is not declared for it. From here it answers requests.
+ *  3. isolate_rights: it must not be able to gain rights, to open anything outside the exports
+ * (Landlock, where the host has it) or to make a call that is not declared for it. From here it
+ * answers requests.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -72,8 +74,8 @@ static int apply_landlock(const struct gofer *g)
 
 int isolate_rights(const struct gofer *g)
 {
-	/* Root sees and changes what root of the host sees and changes, below the exports; nothing else of
-	 * root's power is of use to an opener of files. */
+	/* Root sees and changes what root of the host sees and changes, below the exports; nothing
+	 * else of root's power is of use to an opener of files. */
 	uint64_t caps = CAP_BIT(CAP_DAC_READ_SEARCH);
 
 	if (any_writable(g))

@@ -1,6 +1,6 @@
 /*
- * Starting the gofer, and what it does first. The parent opens the roots of the exports, so that an error
- * is known before anything runs; the child inherits them and everything else is closed.
+ * Starting the gofer, and what it does first. The parent opens the roots of the exports, so that an
+ * error is known before anything runs; the child inherits them and everything else is closed.
  */
 #include <errno.h>
 #include <string.h>

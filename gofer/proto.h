@@ -1,7 +1,8 @@
 /*
- * Messages between the sentry and the gofer. The channel is a SOCK_SEQPACKET socket pair: one request,
- * one reply, each a header and a bounded payload; a reply may carry one descriptor. Neither side
- * believes the other: both decode with platform/base/parse.h. The list of messages is proto.def.
+ * Messages between the sentry and the gofer. The channel is a SOCK_SEQPACKET socket pair: one
+ * request, one reply, each a header and a bounded payload; a reply may carry one descriptor.
+ * Neither side believes the other: both decode with platform/base/parse.h. The list of messages is
+ * proto.def.
  */
 #pragma once
 
@@ -41,7 +42,8 @@ struct gofer_reply {
 	int32_t error; /* 0 or -errno; the payload is empty after an error */
 };
 
-/* No handle. A handle is an index and a generation, so that an old one is not taken for a new one. */
+/* No handle. A handle is an index and a generation, so that an old one is not taken for a new one.
+ */
 #define GOFER_NO_FID 0u
 
 struct gofer_attr {

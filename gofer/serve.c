@@ -1,7 +1,7 @@
 /*
- * Answers to the sentry. Nothing it says is believed: handles are looked up with their generation, names are
- * checked by gofer_read_name, every changing request is refused on an export that is not writable, and
- * only regular files are ever opened.
+ * Answers to the sentry. Nothing it says is believed: handles are looked up with their generation,
+ * names are checked by gofer_read_name, every changing request is refused on an export that is not
+ * writable, and only regular files are ever opened.
  *
  * A handler decodes its whole request first (finish_decode), then acts, then writes the reply.
  */
@@ -70,7 +70,8 @@ static struct gofer_fid *get_dir(struct call *c, uint32_t id, int *out_err)
 }
 
 /* A writable directory in which `name` may be made: not there yet, not hidden. */
-static struct gofer_fid *get_dir_for_new(struct call *c, uint32_t id, const char *name, int *out_err)
+static struct gofer_fid *get_dir_for_new(struct call *c, uint32_t id, const char *name,
+					 int *out_err)
 {
 	struct gofer_fid *d = get_dir(c, id, out_err);
 	bool exists;
@@ -119,8 +120,8 @@ static int set_owner(struct call *c, int fd, uint32_t uid, uint32_t gid)
 }
 
 /*
- * LINUX: set-user-ID and set-group-ID programs are not made on the host: they would act for its other
- * users with the rights of whoever started the sandbox.
+ * LINUX: set-user-ID and set-group-ID programs are not made on the host: they would act for its
+ * other users with the rights of whoever started the sandbox.
  */
 static uint32_t safe_mode(uint32_t mode, uint32_t type)
 {
@@ -735,7 +736,8 @@ struct message {
 };
 
 static const struct message messages[] = {
-#define GOFER_MSG(number, name, handler, what, fd, mutates) [number] = { do_##handler, fd, mutates },
+#define GOFER_MSG(number, name, handler, what, fd, mutates)                                        \
+	[number] = { do_##handler, fd, mutates },
 #include "gofer/proto.def"
 #undef GOFER_MSG
 };

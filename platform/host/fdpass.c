@@ -7,7 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* More than we ever send, so that what a broken peer adds is received and closed, not lost track of. */
+/* More than we ever send, so that what a broken peer adds is received and closed, not lost track
+ * of. */
 #define FDS_MAX 16
 
 union control {
@@ -15,7 +16,8 @@ union control {
 	char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
 };
 
-int host_send_msg(int sock, const void *head, size_t head_size, const void *body, size_t body_size, int fd)
+int host_send_msg(int sock, const void *head, size_t head_size, const void *body, size_t body_size,
+		  int fd)
 {
 	/* sendmsg(2) does not write through its iovec; the type has no const. */
 	struct iovec iov[2] = {

@@ -91,7 +91,8 @@ int host_keep_caps(uint64_t mask)
 
 	if (syscall(SYS_capget, &head, data) != 0)
 		return -errno;
-	if ((data[0].permitted | data[1].permitted | data[0].inheritable | data[1].inheritable) == 0)
+	if ((data[0].permitted | data[1].permitted | data[0].inheritable | data[1].inheritable) ==
+	    0)
 		return 0;
 	for (int i = 0; i < 2; i++) {
 		uint32_t m = (uint32_t)(mask >> (32 * i)) & data[i].permitted;
@@ -144,7 +145,8 @@ int host_landlock(int abi, const struct host_landlock_rule *rules, size_t count)
 			.allowed_access = rights_of(&rules[i], attr.handled_access_fs),
 			.parent_fd = rules[i].fd,
 		};
-		err = result(syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &p, 0));
+		err = result(
+			syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &p, 0));
 	}
 	if (!err)
 		err = result(syscall(SYS_landlock_restrict_self, set, 0));

@@ -3,7 +3,8 @@
 
 #include "platform/base/types.h"
 
-/* Dies with the parent, in a session of its own, undumpable, without core files. -ESRCH: the parent is gone. */
+/* Dies with the parent, in a session of its own, undumpable, without core files. -ESRCH: the parent
+ * is gone. */
 int host_detach(int parent_pid) MUST_CHECK;
 /* Closes every descriptor but `keep` (ascending order) and 2; 0 and 1 become /dev/null. */
 int host_close_others(const int *keep, size_t count) MUST_CHECK;
@@ -14,7 +15,8 @@ int host_keep_caps(uint64_t mask) MUST_CHECK;
 int host_no_new_privs(void) MUST_CHECK;
 /* Landlock's version; 0 when the host has none. */
 int host_landlock_abi(void);
-/* One rule: below (or at, for a file) what the O_PATH descriptor denotes, reading or reading and writing. */
+/* One rule: below (or at, for a file) what the O_PATH descriptor denotes, reading or reading and
+ * writing. */
 struct host_landlock_rule {
 	int fd;
 	bool is_dir, writable;

@@ -37,8 +37,8 @@ int host_open_beneath(int dir, const char *name, int flags, uint32_t mode)
 		.mode = mode,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
 	};
-	/* EAGAIN: a rename somewhere made the kernel unsure about "beneath"; one name has no "..", so a few
-	 * retries always settle it. */
+	/* EAGAIN: a rename somewhere made the kernel unsure about "beneath"; one name has no "..",
+	 * so a few retries always settle it. */
 	for (int tries = 0;; tries++) {
 		long r = syscall(SYS_openat2, dir, name, &how, sizeof(how));
 		if (r >= 0 || (errno != EINTR && (errno != EAGAIN || tries > 100)))
@@ -113,7 +113,8 @@ int host_unlink_at(int dir, const char *name, bool is_dir)
 	return result(unlinkat(dir, name, is_dir ? AT_REMOVEDIR : 0));
 }
 
-int host_rename_at(int old_dir, const char *old_name, int new_dir, const char *new_name, unsigned flags)
+int host_rename_at(int old_dir, const char *old_name, int new_dir, const char *new_name,
+		   unsigned flags)
 {
 	return result(renameat2(old_dir, old_name, new_dir, new_name, flags));
 }

@@ -1,7 +1,7 @@
 /*
- * Ways out of the file tree, tried from inside. /etc/shadow is hidden by default: no route may find it. Host
- * devices, host processes and host descriptors must not be reachable, and nothing that is written may
- * reach the host (the read-only lower tree).
+ * Ways out of the file tree, tried from inside. /etc/shadow is hidden by default: no route may find
+ * it. Host devices, host processes and host descriptors must not be reachable, and nothing that is
+ * written may reach the host (the read-only lower tree).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,9 +31,15 @@ static bool readable(const char *path)
 TEST(hidden_by_every_name)
 {
 	static const char *const ways[] = {
-		HIDDEN, "/../etc/shadow", "/etc/../etc/./shadow", "/proc/self/root/etc/shadow",
-		"/proc/1/root/etc/shadow", "/proc/self/cwd/../../../../../../etc/shadow",
-		"/proc/thread-self/root/../etc/shadow", "/bin/../etc/shadow", "//etc//shadow",
+		HIDDEN,
+		"/../etc/shadow",
+		"/etc/../etc/./shadow",
+		"/proc/self/root/etc/shadow",
+		"/proc/1/root/etc/shadow",
+		"/proc/self/cwd/../../../../../../etc/shadow",
+		"/proc/thread-self/root/../etc/shadow",
+		"/bin/../etc/shadow",
+		"//etc//shadow",
 		"/usr/../proc/self/root/etc/shadow",
 	};
 	CHECK(readable("/etc/passwd"));
@@ -134,7 +140,8 @@ TEST(magic_links_lead_to_own_files_only)
 		if (n < 0)
 			continue;
 		target[n] = 0;
-		/* Descriptors of the sandbox itself (channels, memory files, stubs) are not the guest's. */
+		/* Descriptors of the sandbox itself (channels, memory files, stubs) are not the
+		 * guest's. */
 		CHECK(strstr(target, "pinfold") == NULL || strncmp(target, "/", 1) == 0);
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -165,11 +172,13 @@ TEST(no_host_devices)
 	static const struct {
 		mode_t type;
 		unsigned major, minor;
-	} nodes[] = { { S_IFCHR, 1, 1 }, { S_IFCHR, 1, 2 }, { S_IFCHR, 1, 4 }, { S_IFCHR, 10, 232 },
-		      { S_IFBLK, 8, 0 }, { S_IFBLK, 254, 0 }, { S_IFBLK, 7, 0 }, { S_IFCHR, 4, 0 } };
+	} nodes[] = { { S_IFCHR, 1, 1 },    { S_IFCHR, 1, 2 }, { S_IFCHR, 1, 4 },
+		      { S_IFCHR, 10, 232 }, { S_IFBLK, 8, 0 }, { S_IFBLK, 254, 0 },
+		      { S_IFBLK, 7, 0 },    { S_IFCHR, 4, 0 } };
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
 		unlink("/tmp/node");
-		if (mknod("/tmp/node", nodes[i].type | 0600, makedev(nodes[i].major, nodes[i].minor)) == 0)
+		if (mknod("/tmp/node", nodes[i].type | 0600,
+			  makedev(nodes[i].major, nodes[i].minor)) == 0)
 			CHECK(open("/tmp/node", O_RDWR | O_NONBLOCK) < 0);
 		CHECK(open("/tmp/node", O_RDONLY | O_NONBLOCK) < 0);
 	}
@@ -197,14 +206,16 @@ TEST(handles_by_number)
 		CHECK(open_by_handle_at(AT_FDCWD, &fh.h, O_RDWR) < 0 || access(HIDDEN, F_OK) < 0);
 }
 
-/* A thread swaps a directory and a link to what is hidden, while names are resolved through them. */
+/* A thread swaps a directory and a link to what is hidden, while names are resolved through them.
+ */
 static volatile int stop_swapping;
 
 static void *swap(void *arg)
 {
 	(void)arg;
 	while (!stop_swapping)
-		syscall(SYS_renameat2, AT_FDCWD, "/tmp/race/d", AT_FDCWD, "/tmp/race/l", 2 /* EXCHANGE */);
+		syscall(SYS_renameat2, AT_FDCWD, "/tmp/race/d", AT_FDCWD, "/tmp/race/l",
+			2 /* EXCHANGE */);
 	return NULL;
 }
 

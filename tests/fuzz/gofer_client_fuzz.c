@@ -1,7 +1,7 @@
 /*
- * The sentry against a gofer that says anything: the input is a series of replies, each behind a byte (1: with a
- * descriptor) and a 16-bit length. They lie in the socket before the requests are made. Whatever
- * comes, the file system ends every call and frees what it made.
+ * The sentry against a gofer that says anything: the input is a series of replies, each behind a
+ * byte (1: with a descriptor) and a 16-bit length. They lie in the socket before the requests are
+ * made. Whatever comes, the file system ends every call and frees what it made.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,8 @@ static void queue_replies(int fd, const uint8_t *data, size_t size)
 	close(null);
 }
 
-static int count_entry(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype, int64_t off)
+static int count_entry(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype,
+		       int64_t off)
 {
 	(void)sink;
 	(void)ino;

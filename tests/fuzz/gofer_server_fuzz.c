@@ -1,8 +1,8 @@
 /*
- * The gofer on arbitrary requests: a writable export in a temporary tree, the server in this process. The input is
- * a series of messages, each behind a 16-bit length. Handles in requests are small numbers here and replaced by
- * real ones, so that most requests get past the first check. Nothing may be opened outside the tree, and
- * nothing outside may change.
+ * The gofer on arbitrary requests: a writable export in a temporary tree, the server in this
+ * process. The input is a series of messages, each behind a 16-bit length. Handles in requests are
+ * small numbers here and replaced by real ones, so that most requests get past the first check.
+ * Nothing may be opened outside the tree, and nothing outside may change.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +119,8 @@ static void put_fid(uint8_t *msg, size_t size, size_t at, const uint32_t *fids)
 		memcpy(msg + at, &fids[v], sizeof(v));
 }
 
-static void note_fids(struct gofer *g, const uint8_t *reply, size_t size, uint32_t *fids, unsigned *next)
+static void note_fids(struct gofer *g, const uint8_t *reply, size_t size, uint32_t *fids,
+		      unsigned *next)
 {
 	for (size_t at = sizeof(struct gofer_reply); at + 4 <= size && at < 16; at++) {
 		uint32_t v;
@@ -129,7 +130,8 @@ static void note_fids(struct gofer *g, const uint8_t *reply, size_t size, uint32
 	}
 }
 
-static void one_message(struct gofer *g, const uint8_t *data, size_t size, uint32_t *fids, unsigned *next)
+static void one_message(struct gofer *g, const uint8_t *data, size_t size, uint32_t *fids,
+			unsigned *next)
 {
 	static uint8_t reply[GOFER_MSG_SIZE];
 	uint8_t msg[2048];

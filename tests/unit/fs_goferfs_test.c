@@ -62,7 +62,8 @@ static void make_tree(void)
 	host_sh("mkdir -p d/e secret deep/er; echo no >secret/key; echo no >hidden; mkfifo fifo");
 	host_put("f", "hello");
 	host_put("d/g", "inner");
-	host_sh("ln -s d/g link; ln -s /etc/passwd out; ln -s .. d/up; ln f d/f2; ln hidden d/alias");
+	host_sh("ln -s d/g link; ln -s /etc/passwd out; ln -s .. d/up; ln f d/f2; ln hidden "
+		"d/alias");
 }
 
 static void start(const char *sub, bool writable, bool shared)
@@ -75,7 +76,9 @@ static void start(const char *sub, bool writable, bool shared)
 	snprintf(hidden[3], sizeof(hidden[3]), "%s/nodir/yet/key", top);
 	const char *list[] = { hidden[0], hidden[1], hidden[2], hidden[3] };
 	struct gofer_export e = { root, writable };
-	struct gofer_config cfg = { .exports = &e, .export_count = 1, .hidden = list, .hidden_count = 4 };
+	struct gofer_config cfg = {
+		.exports = &e, .export_count = 1, .hidden = list, .hidden_count = 4
+	};
 	struct superblock *sb;
 	int fd;
 	fs_rig_begin(&r);
@@ -186,7 +189,8 @@ static void refusals(void **state)
 	assert_false(writable);
 	static const char *const bad[] = { "..", ".", "", "d/g", "/f" };
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_int_equal(gofer_walk(client, root_node.fid, &bad[i], 1, &node, &n, &stopped), -EPROTO);
+		assert_int_equal(gofer_walk(client, root_node.fid, &bad[i], 1, &node, &n, &stopped),
+				 -EPROTO);
 	const char *through[] = { "link", "x" };
 	struct gofer_node two[2];
 	assert_int_equal(gofer_walk(client, root_node.fid, through, 2, two, &n, &stopped), 0);
@@ -211,7 +215,8 @@ static void hidden(void **state)
 	/* By identity: the hard link; by name: what appears later. */
 	assert_int_equal(rig_stat(&r, "/d/alias", &st), -ENOENT);
 	host_put("d/later", "no");
-	host_sh("mv secret moved; mkdir -p nodir/yet; echo no >nodir/yet/key; mv d dd; echo no >dd/later");
+	host_sh("mv secret moved; mkdir -p nodir/yet; echo no >nodir/yet/key; mv d dd; echo no "
+		">dd/later");
 	dcache_purge(r.mnt->sb);
 	assert_int_equal(rig_stat(&r, "/moved", &st), -ENOENT);
 	assert_int_equal(rig_stat(&r, "/nodir/yet/key", &st), -ENOENT);
@@ -374,7 +379,8 @@ static void single_file(void **state)
 	assert_int_equal(r.mnt->root->inode->type, S_IFREG);
 	struct file *f;
 	char buf[8];
-	assert_int_equal(vfs_open_path((struct path){ r.mnt, r.mnt->root }, O_RDONLY, r.cred, &f), 0);
+	assert_int_equal(vfs_open_path((struct path){ r.mnt, r.mnt->root }, O_RDONLY, r.cred, &f),
+			 0);
 	assert_int_equal(rig_pread(f, buf, 8, 0), 5);
 	file_put(f);
 	teardown(NULL);
@@ -448,9 +454,20 @@ int main(void)
 #define RO(f) cmocka_unit_test_setup_teardown(f, setup_ro, teardown)
 #define RW(f) cmocka_unit_test_setup_teardown(f, setup_rw, teardown)
 	const struct CMUnitTest tests[] = {
-		RO(reading), RO(refusals), RO(hidden), RO(shared_tree), RO(big_directory), RO(gofer_dies),
-		RW(writing), RW(hidden_writing), RW(data), RW(tmpfiles), RW(xattrs), RW(failing_allocations),
-		cmocka_unit_test(single_file), cmocka_unit_test(host_kernel_trees),
+		RO(reading),
+		RO(refusals),
+		RO(hidden),
+		RO(shared_tree),
+		RO(big_directory),
+		RO(gofer_dies),
+		RW(writing),
+		RW(hidden_writing),
+		RW(data),
+		RW(tmpfiles),
+		RW(xattrs),
+		RW(failing_allocations),
+		cmocka_unit_test(single_file),
+		cmocka_unit_test(host_kernel_trees),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

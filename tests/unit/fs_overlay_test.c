@@ -27,7 +27,9 @@ static struct fs_rig r, below;
 static void fill(struct fs_rig *l)
 {
 	static char big[200 * 1024];
-	struct iattr old = { .valid = ATTR_ATIME | ATTR_MTIME, .atime = { 1000, 5 }, .mtime = { 2000, 6 } };
+	struct iattr old = { .valid = ATTR_ATIME | ATTR_MTIME,
+			     .atime = { 1000, 5 },
+			     .mtime = { 2000, 6 } };
 	struct path p;
 	struct file *f;
 	memset(big, 'b', sizeof(big));
@@ -65,8 +67,8 @@ static int setup(void **state)
 }
 
 static const char *const lower_files[][2] = {
-	{ "/d/e/x", "deep" }, { "/d/f", "lower" }, { "/d/g", "lower" }, { "/f", "top" },
-	{ "/s", "lower" },    { "/old", "old" },
+	{ "/d/e/x", "deep" }, { "/d/f", "lower" }, { "/d/g", "lower" },
+	{ "/f", "top" },      { "/s", "lower" },   { "/old", "old" },
 };
 
 /* Whatever was done above, below is as it was. */
@@ -304,7 +306,8 @@ static void hard_links(void **state)
 	(void)state;
 	assert_int_equal(rig_append(&r, "/d/f", "!"), 0);
 	forget();
-	/* The other name of the lower file shows the change too, even when the first one is gone. */
+	/* The other name of the lower file shows the change too, even when the first one is gone.
+	 */
 	assert_string_equal(rig_text(&r, "/d/g"), "lower!");
 	assert_int_equal(st_of("/d/g").nlink, 2);
 	assert_int_equal(vfs_unlink(&r.at, "/d/f"), 0);
@@ -408,7 +411,8 @@ static void over_gofer(void **state)
 	struct gofer_config cfg = { .exports = &e, .export_count = 1 };
 	int fd, pid, status;
 	rig_temp_dir(top, sizeof(top));
-	snprintf(line, sizeof(line), "cd %s && mkdir -p a/b && echo one >a/f && ln a/f a/g && ln -s f a/l", top);
+	snprintf(line, sizeof(line),
+		 "cd %s && mkdir -p a/b && echo one >a/f && ln a/f a/g && ln -s f a/l", top);
 	assert_int_equal(system(line), 0);
 	fs_rig_begin(&r);
 	assert_int_equal(gofer_start(&cfg, &fd, &pid), 0);
@@ -427,7 +431,8 @@ static void over_gofer(void **state)
 	assert_string_equal(rig_names(&r, "/c"), "b f g l new");
 	assert_string_equal(rig_names(&r, "/"), "c");
 	/* An edit of the host by replacement does not bring back what the guest changed... */
-	snprintf(line, sizeof(line), "cd %s && echo host >t && mv t a/f && echo fresh >a/fresh", top);
+	snprintf(line, sizeof(line), "cd %s && echo host >t && mv t a/f && echo fresh >a/fresh",
+		 top);
 	assert_int_equal(system(line), 0);
 	usleep(1100000);
 	assert_string_equal(rig_text(&r, "/c/f"), "one\ntwo\n");
@@ -448,9 +453,20 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(reading), T(copy_up), T(truncating), T(holes), T(removal), T(merged_listing),
-		T(rename_dirs), T(rename_files), T(hard_links), T(attributes), T(no_litter),
-		T(tmpfile_and_link), T(failing_allocations), cmocka_unit_test(over_gofer),
+		T(reading),
+		T(copy_up),
+		T(truncating),
+		T(holes),
+		T(removal),
+		T(merged_listing),
+		T(rename_dirs),
+		T(rename_files),
+		T(hard_links),
+		T(attributes),
+		T(no_litter),
+		T(tmpfile_and_link),
+		T(failing_allocations),
+		cmocka_unit_test(over_gofer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

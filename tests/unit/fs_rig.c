@@ -200,7 +200,8 @@ struct names {
 	int count, left;
 };
 
-static int collect(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype, int64_t off)
+static int collect(struct dir_sink *sink, const char *name, uint64_t ino, unsigned dtype,
+		   int64_t off)
 {
 	struct names *n = container_of(sink, struct names, sink);
 	(void)ino;
@@ -241,7 +242,8 @@ int rig_list(struct fs_rig *r, const char *name, char *buf, size_t size)
 	buf[0] = 0;
 	for (int i = 0; i < n->count; i++) {
 		if (at < size)
-			at += (size_t)snprintf(buf + at, size - at, "%s%s", i ? " " : "", n->name[i]);
+			at += (size_t)snprintf(buf + at, size - at, "%s%s", i ? " " : "",
+					       n->name[i]);
 		free(n->name[i]);
 	}
 	int count = n->count;

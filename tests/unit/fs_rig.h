@@ -1,4 +1,5 @@
-/* For tests of file systems through the VFS: any super block as the root mount, and short calls on names. */
+/* For tests of file systems through the VFS: any super block as the root mount, and short calls on
+ * names. */
 #pragma once
 
 #include "fs/mount.h"
@@ -28,7 +29,7 @@ int rig_open(struct fs_rig *r, const char *name, int flags, uint32_t mode, struc
 int rig_put(struct fs_rig *r, const char *name, const char *text);
 ssize_t rig_get(struct fs_rig *r, const char *name, char *buf, size_t size);
 int rig_append(struct fs_rig *r, const char *name, const char *text);
-int rig_stat(struct fs_rig *r, const char *name, struct fs_stat *out);   /* does not follow */
+int rig_stat(struct fs_rig *r, const char *name, struct fs_stat *out); /* does not follow */
 int rig_chmod(struct fs_rig *r, const char *name, uint32_t mode);
 int rig_truncate(struct fs_rig *r, const char *name, uint64_t size);
 /* Names of a directory without dots, sorted, joined by blanks; the number of entries or -errno. */

@@ -1,6 +1,7 @@
 /*
- * Threads that create, move, link, read and remove at random in one small tree: no deadlock, no lock out of
- * order, no leak, and only errors that such a race can give. Over tmpfs and over an overlay.
+ * Threads that create, move, link, read and remove at random in one small tree: no deadlock, no
+ * lock out of order, no leak, and only errors that such a race can give. Over tmpfs and over an
+ * overlay.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -42,8 +43,8 @@ static void random_name(unsigned *seed, char *buf, size_t size)
 
 static void note(int err, const char *what)
 {
-	static const int fine[] = { 0, ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EINVAL, EBUSY, ELOOP,
-				    EPERM, EXDEV, EMLINK, ESTALE };
+	static const int fine[] = { 0,     ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EINVAL,
+				    EBUSY, ELOOP,  EPERM,  EXDEV,   EMLINK, ESTALE };
 	for (size_t i = 0; i < ARRAY_SIZE(fine); i++)
 		if (err == -fine[i])
 			return;
@@ -77,7 +78,9 @@ static void step(unsigned *seed)
 	random_name(seed, a, sizeof(a));
 	random_name(seed, b, sizeof(b));
 	switch (rand_r(seed) % 14) {
-	case 0: case 1: case 2:
+	case 0:
+	case 1:
+	case 2:
 		use_file(seed, a);
 		break;
 	case 3:
@@ -89,7 +92,8 @@ static void step(unsigned *seed)
 	case 5:
 		note(vfs_rmdir(&r.at, a), "rmdir");
 		break;
-	case 6: case 7:
+	case 6:
+	case 7:
 		note(vfs_rename(&r.at, a, &r.at, b, 0), "rename");
 		break;
 	case 8:
@@ -186,6 +190,7 @@ static void on_overlay(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(on_tmpfs), cmocka_unit_test(on_overlay) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(on_tmpfs),
+					    cmocka_unit_test(on_overlay) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,7 +218,8 @@ static void holes(void **state)
 	assert_int_equal(st_of("/f").blocks, 8);
 	assert_int_equal(f->ops->seek(f, 0, SEEK_DATA), 8192);
 	assert_int_equal(f->ops->seek(f, 8192, SEEK_HOLE), 12288);
-	assert_int_equal(f->ops->fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8192, 4096), 0);
+	assert_int_equal(
+		f->ops->fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8192, 4096), 0);
 	assert_int_equal(rig_pread(f, back, 4096, 8192), 4096);
 	assert_int_equal(back[17], 0);
 	assert_int_equal(st_of("/f").blocks, 0);
@@ -319,7 +320,9 @@ static void xattrs(void **state)
 static void times(void **state)
 {
 	(void)state;
-	struct iattr old = { .valid = ATTR_ATIME | ATTR_MTIME, .atime = { 1000, 5 }, .mtime = { 2000, 6 } };
+	struct iattr old = { .valid = ATTR_ATIME | ATTR_MTIME,
+			     .atime = { 1000, 5 },
+			     .mtime = { 2000, 6 } };
 	struct path p;
 	assert_int_equal(rig_put(&r, "/f", "x"), 0);
 	assert_int_equal(path_lookup(&r.at, "/f", 0, &p), 0);
@@ -438,9 +441,20 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(names),   T(many_names), T(listing_under_change), T(renames), T(random_data),
-		T(holes),   T(mapped),     T(options),              T(xattrs),  T(times),
-		T(tmpfile_and_link), T(memfds), T(deep_tree), T(failing_allocations),
+		T(names),
+		T(many_names),
+		T(listing_under_change),
+		T(renames),
+		T(random_data),
+		T(holes),
+		T(mapped),
+		T(options),
+		T(xattrs),
+		T(times),
+		T(tmpfile_and_link),
+		T(memfds),
+		T(deep_tree),
+		T(failing_allocations),
 		cmocka_unit_test_setup_teardown(limits, setup_small, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

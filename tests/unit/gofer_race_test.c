@@ -1,7 +1,7 @@
 /*
- * An attack on the gofer: threads of the host exchange directories and symbolic links that lead outside, as
- * fast as they can, while requests walk through them. Nothing outside the export may ever be given,
- * and what is hidden stays hidden under every name.
+ * An attack on the gofer: threads of the host exchange directories and symbolic links that lead
+ * outside, as fast as they can, while requests walk through them. Nothing outside the export may
+ * ever be given, and what is hidden stays hidden under every name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,8 @@ static int setup(void **state)
 	(void)state;
 	fs_rig_begin(&r);
 	rig_temp_dir(top, sizeof(top));
-	sh("mkdir -p tree/a/b tree/keep outside/b && echo in >tree/a/b/f && echo SECRET >outside/b/f");
+	sh("mkdir -p tree/a/b tree/keep outside/b && echo in >tree/a/b/f && echo SECRET "
+	   ">outside/b/f");
 	sh("echo SECRET >outside/f; echo HIDDEN >tree/keep/hidden; ln -s ../outside tree/link");
 	sh("ln -s ../../outside/b/f tree/a/flink");
 	snprintf(tree, sizeof(tree), "%s/tree", top);
@@ -180,7 +181,8 @@ static int step_and_change(void)
 
 static void check_outside(void)
 {
-	sh("test \"$(cat outside/f outside/b/f)\" = \"SECRET\nSECRET\"; ! ls outside/b | grep -q new");
+	sh("test \"$(cat outside/f outside/b/f)\" = \"SECRET\nSECRET\"; ! ls outside/b | grep -q "
+	   "new");
 }
 
 static void attack(void *(*attacker)(void *))
@@ -218,7 +220,9 @@ static void leaving(void **state)
 
 static void hiding(void **state)
 {
-	static const char *const names[][2] = { { "keep", "hidden" }, { "keep", "other" }, { "keep", "hard" } };
+	static const char *const names[][2] = { { "keep", "hidden" },
+						{ "keep", "other" },
+						{ "keep", "hard" } };
 	pthread_t t;
 	(void)state;
 	assert_int_equal(pthread_create(&t, NULL, move_hidden, NULL), 0);
