@@ -141,7 +141,7 @@ $(B)/unit/%: $(B)/tests/unit/%.c.o $(B)/libtest.a $(B)/libpinfold.a
 	$(Q)$(CC) $(LINK_$(MODE)) -o $@ $< -Wl,--start-group $(B)/libtest.a $(B)/libpinfold.a -Wl,--end-group \
 		-lcmocka $(LIBS)
 
-GUEST_FLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -static -pthread -Wall -Wextra -Werror -Wno-unused-parameter -I.
+GUEST_FLAGS := -std=gnu11 -D_GNU_SOURCE= -O1 -g -static -pthread -Wall -Wextra -Werror -Wno-unused-parameter -I.
 GUEST_T := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_C))
 guest-tests: $(GUEST_T)
 $(O)/guest/%: tests/guest/%.c tests/guest/t.h
