@@ -25,6 +25,7 @@
 #include "platform/base/alloc.h"
 
 static const struct file_ops pipe_file_ops;
+static atomic_uint pages_in_use; /* of all pipes */
 
 bool is_pipe(const struct file *f)
 {
@@ -37,6 +38,8 @@ char *pipe_page_get_locked(struct pipe *p)
 {
 	char *page = p->spare;
 
+	if (atomic_load(&pages_in_use) >= PIPE_PAGES_MAX)
+		return NULL;
 	p->spare = NULL;
 	return page ? page : mem_alloc(PAGE_SIZE);
 }
@@ -52,12 +55,14 @@ void pipe_page_put_locked(struct pipe *p, char *page)
 void pipe_push_locked(struct pipe *p, char *page, unsigned off, unsigned len, bool packet)
 {
 	BUG_ON(p->head - p->tail >= p->slots);
+	atomic_fetch_add(&pages_in_use, 1);
 	*pipe_slot_locked(p, p->head++) =
 		(struct pipe_buf){ .page = page, .off = off, .len = len, .packet = packet };
 }
 
 void pipe_pop_locked(struct pipe *p)
 {
+	atomic_fetch_sub(&pages_in_use, 1);
 	pipe_page_put_locked(p, pipe_slot_locked(p, p->tail++)->page);
 }
 

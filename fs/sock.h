@@ -27,7 +27,9 @@ struct sock_scm {
 	struct file **files; /* owned, each with a reference; from mem_alloc */
 	unsigned file_count;
 	bool has_cred;
+	bool stamp_ns; /* SO_TIMESTAMPNS, not SO_TIMESTAMP */
 	struct ucred cred;
+	struct timespec stamp; /* when it was sent; 0: not asked for */
 };
 
 /* Drops the files. */

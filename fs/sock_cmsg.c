@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "fs/hooks.h"
 #include "platform/base/alloc.h"
@@ -138,10 +139,22 @@ static void put_rights(struct cmsg_out *o, struct sock_scm *scm, struct fdtable 
 	sock_scm_fini(scm);
 }
 
+static void put_stamp(struct cmsg_out *o, const struct sock_scm *scm)
+{
+	struct timeval tv = { .tv_sec = scm->stamp.tv_sec, .tv_usec = scm->stamp.tv_nsec / 1000 };
+
+	if (scm->stamp_ns)
+		put(o, SOL_SOCKET, SCM_TIMESTAMPNS, &scm->stamp, sizeof(scm->stamp));
+	else
+		put(o, SOL_SOCKET, SCM_TIMESTAMP, &tv, sizeof(tv));
+}
+
 void sock_cmsg_write(struct cmsg_out *o, struct sock_scm *scm, struct fdtable *files, bool cloexec)
 {
 	if (o->cap)
 		memset(o->buf, 0, o->cap);
+	if (scm->stamp.tv_sec)
+		put_stamp(o, scm);
 	if (scm->has_cred)
 		put(o, SOL_SOCKET, SCM_CREDENTIALS, &scm->cred, sizeof(scm->cred));
 	if (scm->file_count)

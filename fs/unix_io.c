@@ -17,7 +17,10 @@
 
 #define STREAM_CHUNK_MAX (32u << 10) /* bytes of one message of a stream */
 #define MSG_OVERHEAD 512u            /* what a message costs its sender besides its bytes */
+#define QUEUED_MAX (512ul << 20)     /* bytes in all queues of the sandbox: then -ENOBUFS */
 #define NOBODY 65534u                /* ids shown when the sender's were not recorded */
+
+static atomic_size_t queued; /* charges of all messages */
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
@@ -28,6 +31,7 @@ static void message_free(struct unix_msg *m)
 	unix_flight_sub(&m->scm);
 	sock_scm_fini(&m->scm);
 	atomic_fetch_sub(&from->wmem, m->charge);
+	atomic_fetch_sub(&queued, m->charge);
 	if (unix_is_writable(from))
 		waitq_wake(&from->sk.wait, UNIX_OUT);
 	unix_put(from);
@@ -69,7 +73,8 @@ static void message_drop(struct unix_msg *m)
 /* A message of the next `size` bytes of `it`, charged to u. */
 static int message_new(struct unix_sock *u, struct iov_iter *it, size_t size, struct unix_msg **out)
 {
-	struct unix_msg *m = mem_alloc(sizeof(*m) + size);
+	struct unix_msg *m =
+		atomic_load(&queued) < QUEUED_MAX ? mem_alloc(sizeof(*m) + size) : NULL;
 	if (!m)
 		return -ENOBUFS;
 	memset(m, 0, sizeof(*m));
@@ -82,6 +87,7 @@ static int message_new(struct unix_sock *u, struct iov_iter *it, size_t size, st
 	}
 	m->from = unix_get(u);
 	atomic_fetch_add(&u->wmem, m->charge);
+	atomic_fetch_add(&queued, m->charge);
 	mutex_lock(&u->sk.mu);
 	m->addr = u->addr ? unix_addr_get(u->addr) : NULL;
 	mutex_unlock(&u->sk.mu);
@@ -118,6 +124,8 @@ static void message_add_cred(struct unix_msg *m, struct unix_sock *other)
 static void deliver_locked(struct unix_sock *other, struct unix_msg *m)
 {
 	message_add_cred(m, other);
+	if (sock_has(&other->sk, SOCK_F_TIMESTAMP) || sock_has(&other->sk, SOCK_F_TIMESTAMPNS))
+		clock_gettime(CLOCK_REALTIME, &m->scm.stamp);
 	list_add_tail(&other->rx, &m->link);
 	other->rx_count++;
 	other->rx_bytes += m->len;
@@ -486,6 +494,13 @@ static ssize_t packet_copy(struct unix_sock *u, const struct unix_msg *m, struct
 	if (n && iov_copy_to(sm->it, m->data, n) != (ssize_t)n)
 		return -EFAULT;
 	tell_sender(u, m, sm);
+	if (sock_has(&u->sk, SOCK_F_TIMESTAMP) || sock_has(&u->sk, SOCK_F_TIMESTAMPNS)) {
+		sm->scm.stamp = m->scm.stamp;
+		sm->scm.stamp_ns = sock_has(&u->sk, SOCK_F_TIMESTAMPNS);
+		/* Queued before the option was set: the time of reception. */
+		if (sm->scm.stamp.tv_sec == 0)
+			clock_gettime(CLOCK_REALTIME, &sm->scm.stamp);
+	}
 	return (ssize_t)((sm->flags & MSG_TRUNC) ? m->len : n);
 }
 

@@ -17,11 +17,11 @@
 #include "sentry/timers.h"
 #include "syscalls/ipc.h"
 
-#define SET_SEMS_MAX 32000    /* SEMMSL */
-#define OPS_MAX 500           /* SEMOPM */
-#define VALUE_MAX 32767       /* SEMVMX */
-#define SETS_MAX 1024         /* SEMMNI is 32000; a set may have 32000 semaphores of 8 bytes */
-#define SEMS_TOTAL 1024000000 /* SEMMNS, for show */
+#define SET_SEMS_MAX 32000   /* SEMMSL */
+#define OPS_MAX 500          /* SEMOPM */
+#define VALUE_MAX 32767      /* SEMVMX */
+#define SETS_MAX 1024        /* SEMMNI is 32000; a set may have 32000 semaphores of 8 bytes */
+#define SEMS_TOTAL (1 << 20) /* SEMMNS: 8 MiB of ours */
 
 struct semaphore {
 	int value;
@@ -50,6 +50,7 @@ struct sem_set {
 };
 
 static const struct ipc_type sem_type;
+static atomic_int sems_in_use; /* of all sets */
 
 static struct sem_set *to_set(struct ipc_obj *o)
 {
@@ -62,9 +63,15 @@ static int sem_create(struct task *t, int key, uint64_t param, struct ipc_obj **
 
 	if (count <= 0)
 		return -EINVAL;
+	if (atomic_fetch_add(&sems_in_use, count) > SEMS_TOTAL - count) {
+		atomic_fetch_sub(&sems_in_use, count);
+		return -ENOSPC;
+	}
 	struct sem_set *s = mem_zalloc(sizeof(*s) + (size_t)count * sizeof(s->sems[0]));
-	if (!s)
+	if (!s) {
+		atomic_fetch_sub(&sems_in_use, count);
 		return -ENOMEM;
+	}
 	ipc_obj_init(&s->obj, &sem_type, key, t);
 	list_init(&s->waiters);
 	list_init(&s->undos);
@@ -85,6 +92,7 @@ static void sem_free(struct ipc_obj *o)
 
 	list_for_each_safe(pos, &s->undos)
 		mem_free(list_entry(pos, struct sem_undo, link));
+	atomic_fetch_sub(&sems_in_use, s->count);
 	ipc_obj_fini(o);
 	mem_free(s);
 }

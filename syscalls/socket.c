@@ -480,7 +480,7 @@ static int store_control(struct task *t, const struct msghdr *h, struct sock_msg
 					     : 0 };
 
 	*out_len = 0;
-	if (!m->scm.has_cred && m->scm.file_count == 0)
+	if (!m->scm.has_cred && m->scm.file_count == 0 && m->scm.stamp.tv_sec == 0)
 		return 0;
 	o.buf = arena_alloc(&t->scratch, CONTROL_OUT_MAX);
 	if (!o.buf)

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include "tests/guest/t.h"
@@ -219,6 +220,24 @@ TEST(claimed_credentials)
 	u = (struct ucred){ 1, 1234, getgid() };
 	memcpy(CMSG_DATA(&ctl.align), &u, sizeof(u));
 	CHECK_ERR(sendmsg(s[0], &h, 0), EPERM);
+}
+
+TEST(time_stamps)
+{
+	struct iovec iov = { buf, 10 };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = 100 };
+	struct timeval tv, now;
+	int on = 1;
+	CHECK_OK(socketpair(AF_UNIX, SOCK_DGRAM, 0, s));
+	CHECK_OK(setsockopt(s[1], SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+	CHECK_EQ(write(s[0], "x", 1), 1);
+	CHECK_EQ(recvmsg(s[1], &h, 0), 1);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+	CHECK(c != NULL);
+	CHECK_EQ(c->cmsg_type, SCM_TIMESTAMP);
+	memcpy(&tv, CMSG_DATA(c), sizeof(tv));
+	CHECK_OK(gettimeofday(&now, NULL));
+	CHECK(tv.tv_sec == now.tv_sec || tv.tv_sec + 1 == now.tv_sec);
 }
 
 TEST(closed_with_descriptors_in_the_queue)
