@@ -49,7 +49,7 @@ static struct list *bucket_of(struct goferfs *fs, uint64_t dev, uint64_t ino)
 {
 	uint64_t h = (ino ^ dev * 0x9e3779b97f4a7c15u) * 0x9e3779b97f4a7c15u;
 
-	return &fs->table[h >> 55 & (GOFERFS_BUCKETS - 1)];
+	return &fs->table[h >> 48 & (GOFERFS_BUCKETS - 1)];
 }
 
 /* ---- inodes ------------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static bool is_fresh(const struct goferfs *fs, uint64_t at)
 		return false;
 	if (!fs->shared)
 		return true;
-	return !fs->writable && mono_now_ns() - at < GOFERFS_TTL_NS;
+	return mono_now_ns() - at < (fs->writable ? GOFERFS_TTL_WRITABLE_NS : GOFERFS_TTL_NS);
 }
 
 static void attr_from_stat(struct gofer_attr *a, const struct stat *st)
@@ -204,7 +204,9 @@ static int refresh(struct goferfs_inode *gi)
 
 	mutex_lock(&gi->attr_mu);
 	bool fresh = is_fresh(fs, gi->attr_at);
-	struct host_file *hf = gi->reader ? host_file_get(gi->reader) : NULL;
+	struct host_file *hf = gi->reader ? gi->reader : gi->writer;
+	if (hf)
+		host_file_get(hf);
 	a = gi->attr;
 	mutex_unlock(&gi->attr_mu);
 	int err = 0;

@@ -67,13 +67,12 @@ static int dir_revalidate(struct dentry *d)
 
 	if (!fs->shared)
 		return 1;
-	if (!fs->writable) {
-		uint64_t at = atomic_load(&d->checked_at);
-		if (d->inode)
-			at = MAX(at, atomic_load(&to_goferfs(d->inode)->walked_at));
-		if (at && mono_now_ns() - at < GOFERFS_TTL_NS)
-			return 1;
-	}
+	uint64_t at = atomic_load(&d->checked_at);
+	if (d->inode)
+		at = MAX(at, atomic_load(&to_goferfs(d->inode)->walked_at));
+	uint64_t ttl = fs->writable ? GOFERFS_TTL_WRITABLE_NS : GOFERFS_TTL_NS;
+	if (at && mono_now_ns() - at < ttl)
+		return 1;
 	struct dentry *parent = dentry_parent(d);
 	int ok = parent == d ? 1 : check_name(parent->inode, d);
 	dentry_put(parent);

@@ -135,9 +135,14 @@ static void file_release(struct file *f)
 {
 	struct goferfs_file *gf = to_file(f);
 
+	struct goferfs_inode *gi = to_goferfs(f->inode);
+	mutex_lock(&gi->attr_mu);
+	if (gi->writer == gf->hf)
+		gi->writer = NULL;
 	/* Mappings may have changed it until now. */
 	if (file_can_write(f))
-		goferfs_stale(f->inode);
+		gi->attr_at = 0;
+	mutex_unlock(&gi->attr_mu);
 	host_file_put(gf->hf);
 	mem_free(gf);
 }
@@ -265,6 +270,11 @@ int goferfs_open_file(struct inode *ino, int flags, const struct cred *c UNUSED,
 		mem_free(gf);
 		return err;
 	}
+	struct goferfs_inode *gi = to_goferfs(ino);
+	mutex_lock(&gi->attr_mu);
+	if ((flags & O_ACCMODE) != O_RDONLY && !gi->writer)
+		gi->writer = gf->hf;
+	mutex_unlock(&gi->attr_mu);
 	file_init(&gf->file, &goferfs_file_ops, inode_get(ino), (unsigned)flags);
 	*out = &gf->file;
 	return 0;

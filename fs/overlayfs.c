@@ -34,7 +34,7 @@ static struct list *bucket_of(struct ovl *fs, const struct inode *lower)
 {
 	uint64_t h = (uint64_t)(uintptr_t)lower * 0x9e3779b97f4a7c15u;
 
-	return &fs->table[h >> 55 & (OVL_BUCKETS - 1)];
+	return &fs->table[h >> 48 & (OVL_BUCKETS - 1)];
 }
 
 static const struct inode_ops *ops_of(uint32_t type)

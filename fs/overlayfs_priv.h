@@ -8,7 +8,7 @@
 #include "fs/tmpfs_priv.h"
 #include "platform/base/rbtree.h"
 
-#define OVL_BUCKETS 512
+#define OVL_BUCKETS 1024
 
 struct ovl {
 	struct superblock *sb;            /* [I] borrowed: it owns us */
