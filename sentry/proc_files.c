@@ -8,6 +8,7 @@
 #include "fs/lock_file.h"
 #include "sentry/proc.h"
 #include "sentry/proc_priv.h"
+#include "sentry/sysvipc.h"
 #include "sentry/uts.h"
 
 #define PROC_SUPER_MAGIC 0x9fa0
@@ -151,10 +152,37 @@ static void root_attr(const struct pseudo_ref *ref UNUSED, struct fs_stat *st)
 #define PRESSURE_SOME "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 #define PRESSURE_TEXT PRESSURE_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 
+void (*_Atomic sysvipc_show[SYSVIPC_COUNT])(struct fmt *out);
+
+static int show_sysvipc(const char *header, int kind, struct fmt *out)
+{
+	void (*show)(struct fmt *) = sysvipc_show[kind];
+
+	fmt_puts(out, header);
+	if (show)
+		show(out);
+	return 0;
+}
+
+static int show_sysvipc_msg(const struct pseudo_ref *ref UNUSED, struct fmt *out)
+{
+	return show_sysvipc(SYSVIPC_MSG_TEXT, SYSVIPC_MSG, out);
+}
+
+static int show_sysvipc_sem(const struct pseudo_ref *ref UNUSED, struct fmt *out)
+{
+	return show_sysvipc(SYSVIPC_SEM_TEXT, SYSVIPC_SEM, out);
+}
+
+static int show_sysvipc_shm(const struct pseudo_ref *ref UNUSED, struct fmt *out)
+{
+	return show_sysvipc(SYSVIPC_SHM_TEXT, SYSVIPC_SHM, out);
+}
+
 static const struct pseudo_row sysvipc_rows[] = {
-	PROC_TEXT("msg", SYSVIPC_MSG_TEXT),
-	PROC_TEXT("sem", SYSVIPC_SEM_TEXT),
-	PROC_TEXT("shm", SYSVIPC_SHM_TEXT),
+	PROC_FILE("msg", 0444, show_sysvipc_msg),
+	PROC_FILE("sem", 0444, show_sysvipc_sem),
+	PROC_FILE("shm", 0444, show_sysvipc_shm),
 	{},
 };
 

@@ -176,8 +176,8 @@ static const struct pseudo_row kernel_rows[] = {
 	SYSCTL("shm_rmid_forced", "0"),
 	SYSCTL("msgmax", "8192"),
 	SYSCTL("msgmnb", "16384"),
-	SYSCTL("msgmni", "32000"),
-	SYSCTL("sem", "32000\t1024000000\t500\t32000"),
+	SYSCTL("msgmni", "1024"),
+	SYSCTL("sem", "32000\t1048576\t500\t1024"),
 	SYSCTL("randomize_va_space", "2"),
 	SYSCTL("dmesg_restrict", "1"),
 	SYSCTL("kptr_restrict", "1"),
@@ -330,7 +330,7 @@ static const struct pseudo_row net_ipv6_rows[] = {
 	PROC_DIR("conf", ipv6_conf_rows),
 	{},
 };
-static const struct pseudo_row net_unix_rows[] = { SYSCTL("max_dgram_qlen", "512"), {} };
+static const struct pseudo_row net_unix_rows[] = { SYSCTL("max_dgram_qlen", "10"), {} };
 
 static const struct pseudo_row net_rows[] = {
 	PROC_DIR("core", net_core_rows),

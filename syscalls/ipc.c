@@ -140,6 +140,23 @@ void ipc_remove_locked(struct ipc_obj *o)
 	waitq_wake_all(&o->wait, 0);
 }
 
+void ipc_show(const struct ipc_type *type, struct fmt *out)
+{
+	struct task *t = current_task();
+	int used, highest = ipc_highest_index(type, &used);
+
+	for (int i = 0; used && i <= highest; i++) {
+		struct ipc_obj *o;
+		if (ipc_find_index(type, i, &o) != 0)
+			continue;
+		mutex_lock(&o->mu);
+		if (!o->removed && t)
+			type->show_locked(o, out);
+		mutex_unlock(&o->mu);
+		ipc_obj_put(o);
+	}
+}
+
 /* ---- permissions -------------------------------------------------------------------------- */
 
 int ipc_permission_locked(struct ipc_obj *o, struct task *t, unsigned flags)
@@ -227,6 +244,7 @@ long ipc_get(const struct ipc_type *type, struct task *t, int key, uint64_t para
 	if (ret)
 		return ret;
 	fresh->mode = (unsigned)flags & 0777;
+	sysvipc_show[type->show_kind] = type->show_all;
 	mutex_lock(&tab->mu);
 	/* Somebody may have been quicker. */
 	if (key != IPC_PRIVATE)

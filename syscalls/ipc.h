@@ -7,6 +7,7 @@
 
 #include <sys/ipc.h>
 
+#include "sentry/sysvipc.h"
 #include "sentry/task.h"
 #include "syscalls/handlers.h"
 
@@ -37,6 +38,11 @@ struct ipc_type {
 	/* Does an existing object satisfy param? 0 or -EINVAL. */
 	int (*check)(struct ipc_obj *o, uint64_t param);
 	void (*free)(struct ipc_obj *o);
+	/* One line of /proc/sysvipc; o->mu held. */
+	void (*show_locked)(struct ipc_obj *o, struct fmt *out);
+	/* The same for all; where the sentry finds it. */
+	void (*show_all)(struct fmt *out);
+	int show_kind; /* SYSVIPC_* */
 };
 
 DECLARE_REF(ipc_obj);
@@ -62,5 +68,7 @@ void ipc_remove_locked(struct ipc_obj *o);
 void ipc_fill_perm_locked(const struct ipc_obj *o, struct ipc_perm *out);
 /* IPC_SET of the owner fields. */
 void ipc_set_perm_locked(struct ipc_obj *o, const struct ipc_perm *p);
+/* show_all of a type: shows each object that the caller may read. */
+void ipc_show(const struct ipc_type *type, struct fmt *out);
 /* Real time in seconds, for the time stamps. */
 time_t ipc_now(void);

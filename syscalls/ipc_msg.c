@@ -63,12 +63,33 @@ static void msg_free(struct ipc_obj *o)
 	mem_free(q);
 }
 
+static void msg_show(struct ipc_obj *o, struct fmt *out)
+{
+	struct msg_queue *q = to_queue(o);
+
+	fmt_printf(out,
+		   "%10d %10d  %4o  %10lu %10lu %5u %5u %5u %5u %5u %5u %10lld %10lld %10lld\n",
+		   o->key, o->id, o->mode & 0777, q->bytes, q->count, (unsigned)q->last_sender,
+		   (unsigned)q->last_receiver, o->uid, o->gid, o->cuid, o->cgid, (long long)q->sent,
+		   (long long)q->received, (long long)q->changed);
+}
+
+static void msg_show_all(struct fmt *out)
+{
+	ipc_show(&msg_type, out);
+}
+
 static struct ipc_table msg_table = { .mu = MUTEX_INIT(RANK_HASH) };
-static const struct ipc_type msg_type = { .table = &msg_table,
-					  .limit = QUEUES_MAX,
-					  .create = msg_create,
-					  .check = msg_check,
-					  .free = msg_free };
+static const struct ipc_type msg_type = {
+	.table = &msg_table,
+	.limit = QUEUES_MAX,
+	.create = msg_create,
+	.check = msg_check,
+	.free = msg_free,
+	.show_locked = msg_show,
+	.show_all = msg_show_all,
+	.show_kind = SYSVIPC_MSG,
+};
 
 long sys_msgget(struct task *t, int key, int msgflg)
 {

@@ -97,12 +97,31 @@ static void sem_free(struct ipc_obj *o)
 	mem_free(s);
 }
 
+static void sem_show(struct ipc_obj *o, struct fmt *out)
+{
+	struct sem_set *s = to_set(o);
+
+	fmt_printf(out, "%10d %10d  %4o %10u %5u %5u %5u %5u %10lld %10lld\n", o->key, o->id,
+		   o->mode & 0777, (unsigned)s->count, o->uid, o->gid, o->cuid, o->cgid,
+		   (long long)s->operated, (long long)s->changed);
+}
+
+static void sem_show_all(struct fmt *out)
+{
+	ipc_show(&sem_type, out);
+}
+
 static struct ipc_table sem_table = { .mu = MUTEX_INIT(RANK_HASH) };
-static const struct ipc_type sem_type = { .table = &sem_table,
-					  .limit = SETS_MAX,
-					  .create = sem_create,
-					  .check = sem_check,
-					  .free = sem_free };
+static const struct ipc_type sem_type = {
+	.table = &sem_table,
+	.limit = SETS_MAX,
+	.create = sem_create,
+	.check = sem_check,
+	.free = sem_free,
+	.show_locked = sem_show,
+	.show_all = sem_show_all,
+	.show_kind = SYSVIPC_SEM,
+};
 
 long sys_semget(struct task *t, int key, int nsems, int semflg)
 {

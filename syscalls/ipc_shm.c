@@ -93,12 +93,35 @@ static void shm_free(struct ipc_obj *o)
 	mem_free(s);
 }
 
+/* nattch: LINUX counts mappings; attachments are what can be counted under this lock. */
+static void shm_show(struct ipc_obj *o, struct fmt *out)
+{
+	struct segment *s = to_segment(o);
+
+	fmt_printf(out,
+		   "%10d %10d  %4o %21lu %5u %5u  %5u %5u %5u %5u %5u %10lld %10lld %10lld %21lu "
+		   "%21lu\n",
+		   o->key, o->id, o->mode & 0777, s->size, (unsigned)s->creator, (unsigned)s->last,
+		   s->attachments, o->uid, o->gid, o->cuid, o->cgid, (long long)s->attached,
+		   (long long)s->detached, (long long)s->changed, page_up(s->size), 0ul);
+}
+
+static void shm_show_all(struct fmt *out)
+{
+	ipc_show(&shm_type, out);
+}
+
 static struct ipc_table shm_table = { .mu = MUTEX_INIT(RANK_HASH) };
-static const struct ipc_type shm_type = { .table = &shm_table,
-					  .limit = SEGMENTS_MAX,
-					  .create = shm_create,
-					  .check = shm_check,
-					  .free = shm_free };
+static const struct ipc_type shm_type = {
+	.table = &shm_table,
+	.limit = SEGMENTS_MAX,
+	.create = shm_create,
+	.check = shm_check,
+	.free = shm_free,
+	.show_locked = shm_show,
+	.show_all = shm_show_all,
+	.show_kind = SYSVIPC_SHM,
+};
 
 long sys_shmget(struct task *t, int key, uint64_t size, int shmflg)
 {
