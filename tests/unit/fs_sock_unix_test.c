@@ -898,6 +898,94 @@ static void options(void **state)
 	file_put(f);
 }
 
+/* Descriptors of sockets are sent through sockets and dropped, by several threads, while the collector
+ * runs: the sanitizers and the leak count watch. */
+#define POOL 8
+static struct file *pool[POOL]; /* [pool_mu] */
+static pthread_mutex_t pool_mu = PTHREAD_MUTEX_INITIALIZER;
+
+static struct file *pool_swap(unsigned i, struct file *f)
+{
+	pthread_mutex_lock(&pool_mu);
+	struct file *old = pool[i % POOL];
+	pool[i % POOL] = f;
+	pthread_mutex_unlock(&pool_mu);
+	return old;
+}
+
+static struct file *pool_get(unsigned i)
+{
+	pthread_mutex_lock(&pool_mu);
+	struct file *f = pool[i % POOL] ? file_get(pool[i % POOL]) : NULL;
+	pthread_mutex_unlock(&pool_mu);
+	return f;
+}
+
+static void stress_send(struct file *to, struct file *what)
+{
+	struct iov_iter it;
+	char c = 'x';
+	struct sock_msg m = { .it = &it, .flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+
+	m.scm.files = mem_calloc(1, sizeof(*m.scm.files));
+	if (!m.scm.files)
+		return;
+	m.scm.files[0] = file_get(what);
+	m.scm.file_count = 1;
+	iov_init_host(&it, &c, 1, IOV_DRAIN);
+	(void)!sock_send(to, &m);
+	sock_scm_fini(&m.scm);
+}
+
+static ssize_t stress_rights(struct io_call *c)
+{
+	unsigned r = (unsigned)c->n * 2654435761u;
+
+	for (int i = 0; i < 2000; i++) {
+		struct file *x, *y, *f;
+		r = r * 1103515245u + 12345u;
+		unsigned k = r >> 8;
+		if (k % 4 == 0) {
+			if (sock_create_pair(AF_UNIX, k & 64 ? SOCK_STREAM : SOCK_DGRAM, 0, O_NONBLOCK, &x, &y))
+				return -ENOMEM;
+			file_put(pool_swap(k / 4, x));
+			file_put(pool_swap(k / 32, y));
+			continue;
+		}
+		x = pool_get(k / 4);
+		f = pool_get(k / 32);
+		if (x && f && k % 4 == 1) {
+			struct iov_iter it;
+			char byte;
+			struct sock_msg m = { .it = &it, .flags = MSG_DONTWAIT | (k & 128 ? MSG_PEEK : 0) };
+			iov_init_host(&it, &byte, 1, IOV_FILL);
+			(void)!sock_receive(x, &m);
+			sock_scm_fini(&m.scm);
+		} else if (x && f) {
+			stress_send(x, f);
+		}
+		file_put(x);
+		file_put(f);
+	}
+	return 0;
+}
+
+static void stress(void **state)
+{
+	struct io_call c[3];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+		c[i] = (struct io_call){ .fn = stress_rights, .n = i + 1 };
+		io_start(&c[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+		assert_int_equal(io_join(&c[i]), 0);
+	for (unsigned i = 0; i < POOL; i++)
+		file_put(pool_swap(i, NULL));
+	close_some_socket();
+}
+
 static int make_everything(void)
 {
 	struct file *l, *c = NULL, *s = NULL, *x = NULL, *y = NULL;
@@ -940,7 +1028,7 @@ int main(void)
 		T(stream_bytes), T(stream_ends), T(stream_shutdown), T(stream_flow), T(waitall_and_timeouts),
 		T(connect_and_accept), T(backlog), T(acceptors), T(names), T(datagrams), T(datagram_queue),
 		T(poll_hears_of_room), T(seqpacket), T(rights_travel), T(cycles_are_collected), T(long_chain),
-		T(credentials), T(control_buffers), T(options), T(without_memory),
+		T(credentials), T(stress), T(control_buffers), T(options), T(without_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
