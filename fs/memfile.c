@@ -25,7 +25,17 @@
 #define BLOCKS_PER_PAGE (PAGE_SIZE / 512)
 #define SIZE_MAX_FILE ((uint64_t)INT64_MAX)
 
-int (*memfile_account)(int64_t pages);
+static struct mem_pool everything;
+
+void memfile_set_limit(uint64_t pages)
+{
+	everything.max = pages;
+}
+
+uint64_t memfile_total(void)
+{
+	return atomic_load(&everything.used);
+}
 
 static uint64_t pages_of(uint64_t bytes)
 {
@@ -34,7 +44,7 @@ static uint64_t pages_of(uint64_t bytes)
 
 /* ---- paying ------------------------------------------------------------------------------- */
 
-static int pool_charge(struct mem_pool *p, uint64_t pages)
+static int take_from(struct mem_pool *p, uint64_t pages)
 {
 	uint64_t used = atomic_load(&p->used);
 
@@ -42,20 +52,25 @@ static int pool_charge(struct mem_pool *p, uint64_t pages)
 		if (p->max && (used > p->max || pages > p->max - used))
 			return -ENOSPC;
 	} while (!atomic_compare_exchange_weak(&p->used, &used, used + pages));
-	if (memfile_account && memfile_account((int64_t)pages) != 0) {
-		atomic_fetch_sub(&p->used, pages);
-		return -ENOSPC;
-	}
 	return 0;
+}
+
+static int pool_charge(struct mem_pool *p, uint64_t pages)
+{
+	int err = take_from(p, pages);
+
+	if (err)
+		return err;
+	err = take_from(&everything, pages);
+	if (err)
+		atomic_fetch_sub(&p->used, pages);
+	return err;
 }
 
 static void pool_uncharge(struct mem_pool *p, uint64_t pages)
 {
-	if (pages == 0)
-		return;
 	atomic_fetch_sub(&p->used, pages);
-	if (memfile_account)
-		(void)memfile_account(-(int64_t)pages);
+	atomic_fetch_sub(&everything.used, pages);
 }
 
 static int charge_more(struct memfile *m, uint64_t pages)
@@ -77,8 +92,7 @@ static void settle_to(struct memfile *m, uint64_t pages)
 		pool_uncharge(m->pool, paid - pages);
 	} else if (pages > paid) {
 		atomic_fetch_add(&m->pool->used, pages - paid);
-		if (memfile_account)
-			(void)memfile_account((int64_t)(pages - paid));
+		atomic_fetch_add(&everything.used, pages - paid);
 	}
 	atomic_store(&m->charged, pages);
 }

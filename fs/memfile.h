@@ -19,9 +19,10 @@ struct mem_pool {
 	uint64_t max;          /* [I] pages; 0: no limit */
 };
 
-/* Asked for every change of memory use, in pages; non-zero refuses (-ENOSPC goes to the guest). Set
- * once at boot when the sandbox has a memory limit. Negative changes cannot be refused. */
-extern int (*memfile_account)(int64_t pages);
+/* All files in memory together may have so many pages (-ENOSPC beyond); 0: no limit. Once, at boot. */
+void memfile_set_limit(uint64_t pages);
+/* Pages of all files in memory. */
+uint64_t memfile_total(void);
 
 struct memfile {
 	struct mem_pool *pool;    /* [I] borrowed */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "fs/memfile.h"
 #include "platform/base/waitq.h"
 
 static uint64_t limit;        /* [I] bytes, 0: none */
@@ -16,6 +17,7 @@ static unsigned cpu_count;    /* [I] */
 int resources_init(uint64_t memory_limit)
 {
 	limit = memory_limit;
+	memfile_set_limit(memory_limit / PAGE_SIZE);
 	boot_ns = mono_now_ns();
 	long n = sched_getaffinity(0, sizeof(cpu_mask), (cpu_set_t *)cpu_mask);
 	if (n < 0)
