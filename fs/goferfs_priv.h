@@ -7,8 +7,9 @@
 
 #define GOFERFS_BUCKETS 1024
 #define GOFERFS_DEVS 200
-/* Names and attributes of a shared tree are believed for so long: the time in which an edit of the host should
- * show, and on a writable tree just long enough that the checks of one call ask once. */
+/* Names and attributes of a shared tree are believed for so long: the time in which an edit of the
+ * host should show, and on a writable tree just long enough that the checks of one call ask once.
+ */
 #define GOFERFS_TTL_NS 1000000000ull
 #define GOFERFS_TTL_WRITABLE_NS 200000ull
 
@@ -51,7 +52,8 @@ struct goferfs_inode {
 	uint64_t attr_at;           /* [attr_mu] mono ns when attr was true; 0: never */
 	_Atomic uint64_t walked_at; /* mono ns when a name was last seen to lead here */
 	struct host_file *reader;   /* [attr_mu] open for reading, kept for the next opener */
-	struct host_file *writer;  /* [attr_mu] of one of the files open for writing; borrowed from it */
+	struct host_file *writer;   /* [attr_mu] of one of the files open for writing; borrowed from
+				       it */
 	struct host_file *creator;  /* [attr_mu] what creating it opened, for the one open that
 				       follows */
 	char *target; /* [attr_mu] text of a symbolic link, once read; then it stays */

@@ -19,7 +19,8 @@ struct mem_pool {
 	uint64_t max;          /* [I] pages; 0: no limit */
 };
 
-/* All files in memory together may have so many pages (-ENOSPC beyond); 0: no limit. Once, at boot. */
+/* All files in memory together may have so many pages (-ENOSPC beyond); 0: no limit. Once, at boot.
+ */
 void memfile_set_limit(uint64_t pages);
 /* Pages of all files in memory. */
 uint64_t memfile_total(void);

@@ -11,14 +11,15 @@ struct gofer_export {
 struct gofer_config {
 	const struct gofer_export *exports; /* attach point i of proto.h is exports[i] */
 	size_t export_count;
-	const char *const *hidden; /* absolute host paths that are answered with ENOENT, with all below */
+	const char *const *hidden; /* absolute host paths that are answered with ENOENT, with all
+				      below */
 	size_t hidden_count;
 };
 
 /*
- * Forks the gofer process. Must be called while the caller has one thread. On success *out_fd is the
- * caller's end of the SOCK_SEQPACKET channel (close-on-exec) and *out_pid the child, which dies with
- * the calling thread (PDEATHSIG) or when the channel closes. 0 or -errno; configuration errors (an export
- * that does not exist) are printed and give -EINVAL.
+ * Forks the gofer process. Must be called while the caller has one thread. On success *out_fd is
+ * the caller's end of the SOCK_SEQPACKET channel (close-on-exec) and *out_pid the child, which dies
+ * with the calling thread (PDEATHSIG) or when the channel closes. 0 or -errno; configuration errors
+ * (an export that does not exist) are printed and give -EINVAL.
  */
 int gofer_start(const struct gofer_config *cfg, int *out_fd, int *out_pid) MUST_CHECK;
