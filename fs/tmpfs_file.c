@@ -90,11 +90,6 @@ static void file_release(struct file *f)
 	mem_free(container_of(f, struct tmpfs_file, file));
 }
 
-static int file_host_fd(struct file *f)
-{
-	return atomic_load(&to_tmpfs(f->inode)->data.fd);
-}
-
 static const struct file_ops tmpfs_file_ops = {
 	.read = file_read,
 	.write = file_write,
@@ -103,7 +98,6 @@ static const struct file_ops tmpfs_file_ops = {
 	.fsync = file_fsync,
 	.fallocate = file_fallocate,
 	.release = file_release,
-	.host_fd = file_host_fd,
 };
 
 int tmpfs_open_file(struct inode *ino, int flags, const struct cred *c UNUSED, struct file **out)
@@ -149,7 +143,6 @@ static const struct file_ops memfd_file_ops = {
 	.fallocate = file_fallocate,
 	.release = memfd_release,
 	.describe = memfd_describe,
-	.host_fd = file_host_fd,
 };
 
 static struct superblock *memfd_sb; /* [I] after memfd_once; kept for ever, like Linux' shm_mnt */

@@ -13,11 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fs/dcache.h"
+#include "fs/gofer_client.h"
+#include "fs/goferfs.h"
 #include "fs/overlayfs.h"
 #include "fs/tmpfs.h"
+#include "gofer/gofer.h"
 #include "platform/base/alloc.h"
 #include "tests/unit/fs_rig.h"
 
@@ -188,9 +192,67 @@ static void on_overlay(void **state)
 	fs_rig_end(&r);
 }
 
+/* A tree of the host behind the gofer; *out_client keeps the channel. */
+static struct superblock *host_tree(const char *top, bool writable,
+				    struct gofer_client **out_client, int *out_pid)
+{
+	struct gofer_export e = { top, writable };
+	struct gofer_config cfg = { .exports = &e, .export_count = 1 };
+	struct superblock *sb;
+	int fd;
+	assert_int_equal(gofer_start(&cfg, &fd, out_pid), 0);
+	assert_int_equal(gofer_client_new(fd, out_client), 0);
+	assert_int_equal(goferfs_new(*out_client, 0, true, &sb), 0);
+	return sb;
+}
+
+static void end_host_tree(struct gofer_client *client, int pid)
+{
+	int status;
+	gofer_client_put(client);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	fs_rig_end(&r);
+}
+
+static void on_gofer(void **state)
+{
+	char top[150], line[400];
+	struct superblock *upper, *sb;
+	struct gofer_client *client;
+	int pid;
+	(void)state;
+	fs_rig_begin(&r);
+	rig_temp_dir(top, sizeof(top));
+	fs_rig_mount(&r, host_tree(top, true, &client, &pid), geteuid());
+	fill(&r);
+	stress();
+	fs_rig_unmount(&r);
+	end_host_tree(client, pid);
+	/* What is left of that, below an overlay. */
+	snprintf(line, sizeof(line), "rm -rf %s; mkdir %s", top, top);
+	assert_int_equal(system(line), 0);
+	for (int d = 0; d < DIRS; d++) {
+		snprintf(line, sizeof(line), "mkdir -p %s/d%d/n0; echo some text >%s/d%d/n1", top,
+			 d, top, d);
+		assert_int_equal(system(line), 0);
+	}
+	fs_rig_begin(&r);
+	assert_int_equal(tmpfs_new(NULL, &upper), 0);
+	assert_int_equal(overlayfs_new(host_tree(top, false, &client, &pid), upper, &sb), 0);
+	fs_rig_mount(&r, sb, geteuid());
+	stress();
+	fs_rig_unmount(&r);
+	end_host_tree(client, pid);
+	snprintf(line, sizeof(line), "test $(cat %s/d*/n1 | wc -l) = %d && rm -rf %s", top, DIRS,
+		 top);
+	assert_int_equal(system(line), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(on_tmpfs),
-					    cmocka_unit_test(on_overlay) };
+					    cmocka_unit_test(on_overlay),
+					    cmocka_unit_test(on_gofer) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
