@@ -83,6 +83,9 @@ struct platform_ops {
 	/* Called once on the sentry's main thread while it is the only thread and before its
 	 * seccomp filter. Starts what blank stubs come from. Stubs die with the calling thread. */
 	int (*start)(void) MUST_CHECK;
+	/* Called once after start, on the same thread and before the filter, when the caller has
+	 * nothing else to do: waits until blank stubs can be had. NULL: start waited. */
+	int (*ready)(void) MUST_CHECK;
 	/* Called on the main thread for each child that waitid() reported (SIGCHLD). status as in
 	 * wait(2). True when the pid was a stub. May be a stop (ptrace). */
 	bool (*child_event)(int pid, int status);

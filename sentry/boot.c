@@ -49,7 +49,7 @@
 #define MEMORY_SIGNAL (PLAT_REQUEST_SIGNAL + 3)
 
 static pid_t main_tid;
-static int init_status; /* wait status; written before DONE_SIGNAL is queued */
+static int init_status; /* wait status of the first process; written before DONE_SIGNAL is queued */
 
 static int fail(const char *what, int err)
 {
@@ -67,11 +67,12 @@ static int choose_platform(const struct sandbox_spec *spec)
 	return 0;
 }
 
-/* Only a platform that does not start is asked why: the probe costs more than the start. */
-static int start_platform(void)
+/* Only a platform that does not start is asked why: the probe costs more than the start. `start` is one of its
+ * steps. */
+static int start_platform(int (*start)(void))
 {
 	char why[256];
-	int err = plat->start();
+	int err = start();
 
 	if (err && plat->probe(why, sizeof(why)) != 0)
 		log_error("platform %s does not work here: %s", plat->name, why);
@@ -166,11 +167,11 @@ static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *
 	return 0;
 }
 
-static void *wait_for_init(void *arg UNUSED)
+/* The first process has ended: called with tasks_mu held. */
+static void init_ended(int status)
 {
-	init_status = task_wait_init();
+	init_status = status;
 	syscall(SYS_tgkill, getpid(), main_tid, DONE_SIGNAL);
-	return NULL;
 }
 
 /* The first process was stopped (Ctrl-Z): called with tasks_mu held. */
@@ -279,7 +280,26 @@ static int exit_status(const struct sandbox_spec *spec, int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Everything before the first thread. */
+/* The parts of the kernel that ask nobody. */
+static int prepare_kernel(const struct sandbox_spec *spec)
+{
+	int err = proc_capture_host();
+
+	if (err)
+		return fail("cannot read the host's properties", err);
+	task_hooks_install();
+	stop_init_hook = init_stopped;
+	init_end_hook = init_ended;
+	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group). */
+	session_init_is_watched = getsid(getppid()) == getsid(0) && getpgid(getppid()) != getpgrp();
+	uts_init(spec->hostname);
+	trace_init(spec->trace_fd);
+	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT, (uint32_t)PID_MAX_DEFAULT));
+	return 0;
+}
+
+/* Everything before the first task. The helpers are forked first, so that they get ready on another processor while
+ * this one does what needs neither; then the platform is waited for, and last the gofer, by the first request. */
 static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 {
 	struct gofer_client *gofer;
@@ -289,40 +309,35 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 		return err;
 	raise_fd_limit();
 	err = resources_init(spec->memory_limit);
-	if (!err)
-		err = proc_capture_host();
 	if (err)
 		return fail("cannot read the host's properties", err);
-	err = start_platform();
-	if (err)
-		return err;
 	err = start_gofer(spec, &gofer);
 	if (err)
 		return fail("cannot start the gofer", err);
+	err = start_platform(plat->start);
+	if (err)
+		return err;
 	if (spec->memory_limit && (err = memwatch_start(spec->memory_limit, MEMORY_SIGNAL)))
 		return fail("cannot watch the memory limit", err);
-	task_hooks_install();
-	stop_init_hook = init_stopped;
-	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group). */
-	session_init_is_watched = getsid(getppid()) == getsid(0) && getpgid(getppid()) != getpgrp();
-	uts_init(spec->hostname);
-	trace_init(spec->trace_fd);
-	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT, (uint32_t)PID_MAX_DEFAULT));
+	err = prepare_kernel(spec);
+	if (!err && plat->ready)
+		err = start_platform(plat->ready);
+	if (err)
+		return err;
+	err = mm_prepare();
+	if (err)
+		return fail("cannot make the first process", err);
 	return make_init_task(spec, gofer, out_init);
 }
 
 static int run_threads(struct task *init, const struct sandbox_spec *spec)
 {
-	pthread_t thread;
-	int err = timer_start_thread();
+	int err = host_confine(strcmp(plat->name, "ptrace") == 0 ? HOST_SENTRY_PTRACE : HOST_SENTRY);
 
 	if (!err)
-		err = host_confine(strcmp(plat->name, "ptrace") == 0 ? HOST_SENTRY_PTRACE : HOST_SENTRY);
-	if (!err)
-		err = thread_start(&thread, wait_for_init, NULL);
-	if (!err)
 		err = init_exec_start(init, spec);
-	return err;
+	/* What is armed meanwhile waits for it. */
+	return err ? err : timer_start_thread();
 }
 
 int sandbox_run(const struct sandbox_spec *spec)

@@ -338,8 +338,6 @@ int task_new_init(const struct cred *cred, struct fs_ctx *fs, struct fdtable *fi
 		t->group = g;
 		err = sighand_new(&t->sighand);
 	}
-	if (!err)
-		err = mm_new(&t->mm, &t->ctx);
 	if (err) {
 		if (t && !t->group)
 			group_put(g);

@@ -305,7 +305,8 @@ static void switch_mm(struct exec *x)
 	struct mm *old_mm = t->mm;
 
 	task_release_futexes(t);
-	task_times_fold(t);
+	if (old_mm)
+		task_times_fold(t);
 	mutex_lock(&t->sighand->mu);
 	t->ctx = x->ctx;
 	mutex_unlock(&t->sighand->mu);
@@ -314,8 +315,11 @@ static void switch_mm(struct exec *x)
 	mutex_unlock(&t->mu);
 	x->ctx = NULL;
 	x->mm = NULL;
-	plat->ctx_free(old_ctx);
-	mm_unuse(old_mm);
+	/* The first process of the sandbox had none. */
+	if (old_mm) {
+		plat->ctx_free(old_ctx);
+		mm_unuse(old_mm);
+	}
 	task_vfork_release(t);
 	mutex_lock(&tasks_mu);
 	t->group->did_exec = true;

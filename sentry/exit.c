@@ -31,10 +31,7 @@ struct k_robust_list_head {
 	uint64_t pending;
 };
 
-static struct waitq init_wait; /* boot sleeps here */
-static bool init_wait_ready;   /* [tasks_mu] */
-static bool init_ended;        /* [tasks_mu] */
-static int init_status;        /* [tasks_mu] wait status of the first process */
+void (*init_end_hook)(int status);
 
 /* ---- futexes --------------------------------------------------------------------------------- */
 
@@ -131,6 +128,9 @@ void task_vfork_release(struct task *t)
 
 static void drop_mm(struct task *t)
 {
+	/* The first process has none until it executes. */
+	if (!t->mm)
+		return;
 	task_times_final(t);
 	mutex_lock(&t->sighand->mu);
 	t->ctx_gone = true;
@@ -293,12 +293,8 @@ static void end_group_locked(struct group *g, struct list *dead) REQUIRES(tasks_
 	g->zombie = true;
 	g->stop_report = 0;
 	g->cont_report = false;
-	if (g->tgid == INIT_TGID) {
-		init_ended = true;
-		init_status = g->exit_code;
-		if (init_wait_ready)
-			waitq_wake_all(&init_wait, 0);
-	}
+	if (g->tgid == INIT_TGID && init_end_hook)
+		init_end_hook(g->exit_code);
 	bool reap = notify_parent_locked(g);
 	waitq_wake_all(&g->exit_wait, POLLIN);
 	if (reap)
@@ -402,19 +398,4 @@ void task_exit_group(struct task *t, int status)
 	status = t->group->exit_code; /* another thread may have been first */
 	mutex_unlock(&t->sighand->mu);
 	task_exit(t, status);
-}
-
-int task_wait_init(void)
-{
-	mutex_lock(&tasks_mu);
-	if (!init_wait_ready) {
-		waitq_init(&init_wait);
-		init_wait_ready = true;
-	}
-	while (!init_ended)
-		if (waitq_wait(&init_wait, &tasks_mu, 0, DEADLINE_NEVER) != 0)
-			sleeper_clear_interrupt(sleeper_self());
-	int status = init_status;
-	mutex_unlock(&tasks_mu);
-	return status;
 }

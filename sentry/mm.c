@@ -61,9 +61,30 @@ static int add_region(struct mm *mm, const struct plat_region *r, unsigned flag)
 	return 0;
 }
 
+/* One blank address space, made while the boot had to wait for something else. */
+static struct mm *_Atomic prepared;
+static struct plat_ctx *prepared_ctx; /* written before, read after its owner took `prepared` */
+
+int mm_prepare(void)
+{
+	struct mm *mm;
+	int err = mm_new(&mm, &prepared_ctx);
+
+	if (!err)
+		atomic_store(&prepared, mm);
+	return err;
+}
+
 int mm_new(struct mm **out_mm, struct plat_ctx **out_ctx)
 {
-	struct mm *mm = mm_alloc();
+	struct mm *mm = atomic_exchange(&prepared, NULL);
+
+	if (mm) {
+		*out_mm = mm;
+		*out_ctx = prepared_ctx;
+		return 0;
+	}
+	mm = mm_alloc();
 	int err;
 
 	if (!mm)

@@ -81,6 +81,8 @@ DECLARE_REF(mm);
 
 /* Blank address space (vDSO VMAs only) with its first context. users is 1. Gives both. */
 int mm_new(struct mm **out_mm, struct plat_ctx **out_ctx) MUST_CHECK;
+/* Makes ahead what the next mm_new() gives. 0 or -errno. Called once, at boot. */
+int mm_prepare(void) MUST_CHECK;
 /* fork: a copy through the caller's context. Gives both. */
 int mm_fork(struct task *t, struct mm **out_mm, struct plat_ctx **out_ctx) MUST_CHECK;
 void mm_use(struct mm *mm);

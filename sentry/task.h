@@ -211,7 +211,7 @@ struct clone_request {
 
 /* The new tid or -errno. */
 long task_clone(struct task *t, const struct clone_request *a);
-/* The first task (pid 1) of the sandbox, not yet running. Gives. */
+/* The first task (pid 1) of the sandbox, not yet running. It has no address space before it executes. Gives. */
 int task_new_init(const struct cred *cred, struct fs_ctx *fs, struct fdtable *files, struct task **out) MUST_CHECK;
 /* Starts the sentry thread of a complete task (takes a reference for it). */
 int task_start(struct task *t) MUST_CHECK;
@@ -237,8 +237,8 @@ NORETURN void task_exit(struct task *t, int status);       /* this thread; wait 
 NORETURN void task_exit_group(struct task *t, int status); /* the whole process */
 /* Marks the group as ending with `status` and kills its other threads; the caller then calls task_exit. */
 void group_begin_exit(struct group *g, int status);
-/* The wait status of pid 1, once it has ended: boot.c waits here. */
-int task_wait_init(void);
+/* Boot sets this to hear of the end of pid 1: its wait status. Called with tasks_mu held. */
+extern void (*init_end_hook)(int status);
 
 /* wait.c */
 struct wait_result {

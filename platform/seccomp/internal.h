@@ -136,7 +136,9 @@ void seccomp_load_regs(struct plat_ctx *ctx, struct regs *regs);
 int notify_start(void) MUST_CHECK;
 
 /* space.c */
+/* Forks the first stub, from which all others come; waits until it is there. */
 int space_boot(void) MUST_CHECK;
+int space_boot_wait(void) MUST_CHECK;
 bool space_child_event(int pid, int status);
 int space_new(struct plat_as **out_as, struct plat_ctx **out_ctx) MUST_CHECK;
 int space_fork(struct plat_ctx *caller, struct plat_as **out_as, struct plat_ctx **out_ctx)

@@ -115,11 +115,14 @@ static int sec_start(void)
 	int err = fp_measure();
 	if (!err)
 		err = slots_init();
-	if (!err)
-		err = space_boot();
-	if (!err)
-		err = notify_start();
-	return err;
+	return err ? err : space_boot();
+}
+
+static int sec_ready(void)
+{
+	int err = space_boot_wait();
+
+	return err ? err : notify_start();
 }
 
 static void sec_main_request(void)
@@ -374,6 +377,7 @@ const struct platform_ops seccomp_platform = {
 	.summary = "system calls trapped by a seccomp filter, one host process per address space",
 	.probe = sec_probe,
 	.start = sec_start,
+	.ready = sec_ready,
 	.child_event = space_child_event,
 	.main_request = sec_main_request,
 	.info = sec_info,

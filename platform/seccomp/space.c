@@ -511,20 +511,31 @@ int space_boot(void)
 	ctx->is_leader = true;
 	ctx_link(ctx);
 	int err = boot_first_stub(&spec, &sec.info, &pid);
-	if (!err)
-		err = await_zygote(ctx, pid);
 	if (err)
 		return err;
-	sec.listener = (int)ctx->sh->result;
-	atomic_store(&as->pid, pid);
 	ctx->tid = pid;
-	as->linked = true;
-	slot_push(&as->slots, ctx->slot);
-	list_add(&sec.pids[(unsigned)pid % PID_BUCKETS], &as->link);
-	if (ctx_call(ctx, SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) != 0 ||
-	    ctx_call(ctx, SYS_munmap, boot_temp_addr(), BOOT_TEMP_SIZE, 0, 0, 0, 0) != 0)
-		return -EIO;
 	sec.zygote = as;
 	sec.zygote_ctx = ctx;
 	return 0;
+}
+
+int space_boot_wait(void)
+{
+	struct plat_as *as = sec.zygote;
+	struct plat_ctx *ctx = sec.zygote_ctx;
+	struct stub_command list[2] = {
+		command(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0),
+		command(SYS_munmap, boot_temp_addr(), BOOT_TEMP_SIZE, 0, 0, 0, 0),
+	};
+	unsigned done;
+	int err = await_zygote(ctx, ctx->tid);
+
+	if (err)
+		return err;
+	sec.listener = (int)ctx->sh->result;
+	atomic_store(&as->pid, ctx->tid);
+	as->linked = true;
+	slot_push(&as->slots, ctx->slot);
+	list_add(&sec.pids[(unsigned)ctx->tid % PID_BUCKETS], &as->link);
+	return ctx_calls(ctx, list, ARRAY_SIZE(list), &done) == 0 ? 0 : -EIO;
 }

@@ -102,13 +102,18 @@ static int choose_temp(void)
 	return -ENOMEM;
 }
 
-/* Finds the parts of the vDSO; they are contiguous, data first. Newer kernels may have sealed them
- * (VmFlags "sl"), so that they can be neither moved nor unmapped. */
+/* Newer kernels may have sealed it, so that it can be neither moved nor unmapped. A change of
+ * protection that changes nothing tells. */
+static bool is_sealed(const struct piece *p)
+{
+	return mprotect((void *)p->start, p->size, PROT_READ | PROT_EXEC) < 0 && errno == EPERM;
+}
+
+/* Finds the parts of the vDSO; they are contiguous, data first. */
 static int find_vdso(void)
 {
-	FILE *f = fopen("/proc/self/smaps", "re");
+	FILE *f = fopen("/proc/self/maps", "re");
 	char line[512];
-	bool inside = false;
 
 	if (!f)
 		return -errno;
@@ -116,14 +121,14 @@ static int find_vdso(void)
 	vdso_sealed = false;
 	while (fgets(line, sizeof(line), f)) {
 		unsigned long start, end;
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-			bool code = strstr(line, "[vdso]") != NULL;
-			inside = code || strstr(line, "[vvar");
-			if (inside && piece_count < PIECES)
-				pieces[piece_count++] = (struct piece){ start, end - start, code };
-		} else if (inside && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " sl")) {
-			vdso_sealed = true;
-		}
+		bool code = strstr(line, "[vdso]") != NULL;
+		if (!code && !strstr(line, "[vvar"))
+			continue;
+		if (sscanf(line, "%lx-%lx ", &start, &end) != 2 || piece_count == PIECES)
+			continue;
+		struct piece *p = &pieces[piece_count++];
+		*p = (struct piece){ start, end - start, code };
+		vdso_sealed = vdso_sealed || (code && is_sealed(p));
 	}
 	fclose(f);
 	/* It stays where it is then, which must be in the guest's part. */

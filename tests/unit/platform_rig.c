@@ -44,6 +44,8 @@ static NORETURN void sentry_main(const struct platform_ops *ops, rig_fn *fn, int
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm((unsigned)seconds);
 	CHECK_EQ(ops->start(), 0);
+	if (ops->ready)
+		CHECK_EQ(ops->ready(), 0);
 	CHECK_EQ(thread_start(&thread, test_thread, &s), 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
