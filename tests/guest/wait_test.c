@@ -118,6 +118,8 @@ TEST(stop_and_continue)
 	CHECK_EQ(waitpid(pid, &st, WCONTINUED), pid);
 	CHECK_EQ(st, 0xffff);
 	CHECK(WIFCONTINUED(st));
+	/* SIGTSTP does not stop an orphaned process group, which ours may be. */
+	CHECK_OK(setpgid(pid, pid));
 	kill(pid, SIGTSTP);
 	CHECK_OK(waitid(P_PID, (id_t)pid, &si, WSTOPPED));
 	CHECK_EQ(si.si_code, CLD_STOPPED);
@@ -401,6 +403,19 @@ TEST(wait_is_interrupted)
 	CHECK_ERR(waitpid(pid, &st, 0), EINTR);
 	kill(pid, SIGKILL);
 	CHECK_KILLED(pid, SIGKILL);
+}
+
+TEST(core_flag_follows_the_limit)
+{
+	struct rlimit rl = { 0, RLIM_INFINITY };
+	int st;
+	pid_t pid = fork();
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &rl);
+		abort();
+	}
+	CHECK_EQ(waitpid(pid, &st, 0), pid);
+	CHECK(WIFSIGNALED(st) && WTERMSIG(st) == SIGABRT && !WCOREDUMP(st));
 }
 
 TEST(rusage_of_a_child)
