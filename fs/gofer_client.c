@@ -201,6 +201,21 @@ int gofer_attach(struct gofer_client *c, uint32_t export, struct gofer_node *out
 	return rpc_end(&r, err);
 }
 
+/* A text that must have no NUL in it; NULL for an empty one or without memory. */
+static char *read_text(struct reader *in)
+{
+	size_t n = read_u16(in);
+	const char *text = read_span(in, n);
+
+	if (!text || n == 0)
+		return NULL;
+	if (n > GOFER_TARGET_MAX || memchr(text, 0, n)) {
+		in->bad = true;
+		return NULL;
+	}
+	return mem_strndup(text, n);
+}
+
 int gofer_walk(struct gofer_client *c, uint32_t fid, const char *const *names, unsigned count,
 	       struct gofer_node *out, unsigned *out_count, int *out_stop)
 {
@@ -220,8 +235,34 @@ int gofer_walk(struct gofer_client *c, uint32_t fid, const char *const *names, u
 		for (unsigned i = 0; i < n && !r.in.bad; i++)
 			read_node(&r, &out[i]);
 		*out_count = n;
+		(void)read_span(&r.in, read_u16(&r.in));
 	}
 	return rpc_end(&r, err);
+}
+
+int gofer_lookup(struct gofer_client *c, uint32_t fid, const char *name, struct gofer_node *out,
+		 char **out_target)
+{
+	struct rpc r;
+
+	*out_target = NULL;
+	rpc_begin(&r, c, GOFER_WALK);
+	write_u32(&r.out, fid);
+	write_u8(&r.out, 1);
+	gofer_write_name(&r.out, name);
+	int err = rpc_call(&r);
+	if (!err) {
+		if (read_u8(&r.in) != 1 || read_u32(&r.in) != 0)
+			r.in.bad = true;
+		read_node(&r, out);
+		*out_target = read_text(&r.in);
+	}
+	err = rpc_end(&r, err);
+	if (err) {
+		mem_free(*out_target);
+		*out_target = NULL;
+	}
+	return err;
 }
 
 int gofer_getattr(struct gofer_client *c, uint32_t fid, struct gofer_attr *out)

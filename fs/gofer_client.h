@@ -28,6 +28,10 @@ int gofer_attach(struct gofer_client *c, uint32_t export, struct gofer_node *out
  */
 int gofer_walk(struct gofer_client *c, uint32_t fid, const char *const *names, unsigned count,
 	       struct gofer_node *out, unsigned *out_count, int *out_stop) MUST_CHECK;
+/* One name; *out_target is a heap copy of its text when it is a symbolic link (the caller frees
+ * it), else NULL. */
+int gofer_lookup(struct gofer_client *c, uint32_t fid, const char *name, struct gofer_node *out,
+		 char **out_target) MUST_CHECK;
 int gofer_getattr(struct gofer_client *c, uint32_t fid, struct gofer_attr *out) MUST_CHECK;
 /* *out_fd is a host descriptor that the caller owns. */
 int gofer_open(struct gofer_client *c, uint32_t fid, uint32_t flags, int *out_fd) MUST_CHECK;

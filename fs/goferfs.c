@@ -346,6 +346,17 @@ static int known_target(struct goferfs_inode *gi, char *buf, size_t size)
 	return n;
 }
 
+void goferfs_know_target(struct goferfs_inode *gi, char *target)
+{
+	mutex_lock(&gi->attr_mu);
+	if (!gi->target && gi->base.type == S_IFLNK) {
+		gi->target = target;
+		target = NULL;
+	}
+	mutex_unlock(&gi->attr_mu);
+	mem_free(target);
+}
+
 static int other_readlink(struct inode *ino, char *buf, size_t size)
 {
 	struct goferfs_inode *gi = to_goferfs(ino);
@@ -363,14 +374,7 @@ static int other_readlink(struct inode *ino, char *buf, size_t size)
 	} while (goferfs_again(gi, fid, n, &tries));
 	if (n <= 0)
 		return n;
-	char *copy = mem_strdup(buf); /* without memory it is read again */
-	mutex_lock(&gi->attr_mu);
-	if (!gi->target) {
-		gi->target = copy;
-		copy = NULL;
-	}
-	mutex_unlock(&gi->attr_mu);
-	mem_free(copy);
+	goferfs_know_target(gi, mem_strdup(buf)); /* without memory it is read again */
 	return n;
 }
 

@@ -11,18 +11,16 @@
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static int walk_one(struct inode *dir, const char *name, struct gofer_node *out)
+static int walk_one(struct inode *dir, const char *name, struct gofer_node *out, char **out_target)
 {
 	struct goferfs_inode *gi = to_goferfs(dir);
-	unsigned count;
 	uint32_t fid;
-	int err, stop, tries = 0;
+	int err, tries = 0;
 
 	do {
 		err = goferfs_fid(gi, &fid);
 		if (!err)
-			err = gofer_walk(goferfs_of(dir)->client, fid, &name, 1, out, &count,
-					 &stop);
+			err = gofer_lookup(goferfs_of(dir)->client, fid, name, out, out_target);
 	} while (goferfs_again(gi, fid, err, &tries));
 	return err;
 }
@@ -30,30 +28,33 @@ static int walk_one(struct inode *dir, const char *name, struct gofer_node *out)
 static int dir_lookup(struct inode *dir, const char *name, struct inode **out)
 {
 	struct gofer_node node;
+	char *target;
 
-	int err = walk_one(dir, name, &node);
-	return err ? err : goferfs_inode_get(goferfs_of(dir), &node, dir, name, out);
+	int err = walk_one(dir, name, &node, &target);
+	if (err)
+		return err;
+	err = goferfs_inode_get(goferfs_of(dir), &node, dir, name, out);
+	if (err)
+		mem_free(target);
+	else
+		goferfs_know_target(to_goferfs(*out), target);
+	return err;
 }
 
 /* Looks at the name again. 1: the dentry still tells the truth. */
 static int check_name(struct inode *dir, struct dentry *d)
 {
-	struct goferfs *fs = goferfs_of(dir);
 	char name[NAME_LEN_MAX + 1];
-	struct gofer_node node;
 	struct inode *now;
 
 	dentry_name(d, name);
-	int err = walk_one(dir, name, &node);
+	int err = dir_lookup(dir, name, &now);
 	if (err == -ENOENT && !d->inode) {
 		atomic_store(&d->checked_at, mono_now_ns());
 		return 1;
 	}
 	if (err)
 		return 0; /* the lookup that follows says what is wrong */
-	err = goferfs_inode_get(fs, &node, dir, name, &now);
-	if (err)
-		return err;
 	bool same = now == d->inode;
 	inode_put(now);
 	if (same)

@@ -97,6 +97,8 @@ int goferfs_inode_get(struct goferfs *fs, const struct gofer_node *node, struct 
 		      const char *name, struct inode **out) MUST_CHECK;
 /* When it was born, for goferfs_inode.host_birth. */
 int64_t goferfs_birth(const struct gofer_attr *a);
+/* The text of a symbolic link (takes; NULL: not known). */
+void goferfs_know_target(struct goferfs_inode *gi, char *target);
 /* The attributes are to be asked for again. */
 void goferfs_stale(struct inode *ino);
 /* The guest's number for a host inode on the same device as `like`. */

@@ -9,10 +9,8 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 
-#include "gofer/serve.h"
-#include "platform/base/alloc.h"
+#include "gofer/call.h"
 #include "platform/host/fdpass.h"
 #include "platform/host/host.h"
 #include "platform/host/host_path.h"
@@ -27,26 +25,16 @@ struct linux_dirent64 {
 	char d_name[];
 };
 
-struct call {
-	struct gofer *g;
-	struct reader in;
-	struct writer out;
-	bool mutates;
-	int fd; /* to be sent along, or -1 */
-};
-
 typedef int handler_fn(struct call *c);
 
 /* ---- helpers ------------------------------------------------------------------------------ */
 
-/* The request must have been exactly what was read. */
-static int finish_decode(const struct call *c)
+int call_finish_decode(const struct call *c)
 {
 	return c->in.bad || c->in.left != 0 ? -EPROTO : 0;
 }
 
-/* The handle, or NULL with *out_err. A changing request needs a writable export. */
-static struct gofer_fid *get_fid(struct call *c, uint32_t id, int *out_err)
+struct gofer_fid *call_fid(struct call *c, uint32_t id, int *out_err)
 {
 	struct gofer_fid *f = fid_get(c->g, id);
 
@@ -60,7 +48,7 @@ static struct gofer_fid *get_fid(struct call *c, uint32_t id, int *out_err)
 
 static struct gofer_fid *get_dir(struct call *c, uint32_t id, int *out_err)
 {
-	struct gofer_fid *f = get_fid(c, id, out_err);
+	struct gofer_fid *f = call_fid(c, id, out_err);
 
 	if (f && f->type != S_IFDIR) {
 		*out_err = -ENOTDIR;
@@ -157,7 +145,7 @@ static int do_attach(struct call *c)
 	uint32_t index = read_u32(&c->in), id;
 	struct statx st;
 
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 	if (!err)
 		err = export_attach(c->g, index, &id, &st);
 	if (err)
@@ -177,6 +165,20 @@ static int check_names(struct reader in, unsigned count)
 	return in.bad || in.left ? -EPROTO : 0;
 }
 
+static int write_target(struct call *c, const struct gofer_fid *f)
+{
+	char target[GOFER_TARGET_MAX + 1];
+
+	ssize_t n = host_readlink_fd(f->fd, target, sizeof(target));
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n > GOFER_TARGET_MAX)
+		return -ENAMETOOLONG;
+	write_u16(&c->out, (uint16_t)n);
+	write_bytes(&c->out, target, (size_t)n);
+	return 0;
+}
+
 static int do_walk(struct call *c)
 {
 	uint32_t id = read_u32(&c->in);
@@ -188,7 +190,7 @@ static int do_walk(struct call *c)
 	err = check_names(c->in, count);
 	if (err)
 		return err;
-	if (!get_fid(c, id, &err))
+	if (!call_fid(c, id, &err))
 		return err;
 	struct writer head = c->out;
 	write_u8(&c->out, 0);
@@ -208,6 +210,10 @@ static int do_walk(struct call *c)
 		return stop;
 	write_u8(&head, (uint8_t)done);
 	write_u32(&head, (uint32_t)stop);
+	/* Whoever finds a link mostly follows it. */
+	const struct gofer_fid *last = fid_get(c->g, id);
+	if (last->type != S_IFLNK || write_target(c, last) != 0)
+		write_u16(&c->out, 0);
 	return 0;
 }
 
@@ -215,9 +221,9 @@ static int do_getattr(struct call *c)
 {
 	uint32_t id = read_u32(&c->in);
 	struct statx st;
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
+	struct gofer_fid *f = err ? NULL : call_fid(c, id, &err);
 	if (f)
 		err = host_statx_fd(f->fd, &st);
 	if (!err)
@@ -228,12 +234,12 @@ static int do_getattr(struct call *c)
 static int do_open(struct call *c)
 {
 	uint32_t id = read_u32(&c->in), flags = read_u32(&c->in);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	if (!err && (flags & ~(uint32_t)(O_ACCMODE | O_SYNC | O_DSYNC)))
 		err = -EPROTO;
 	c->mutates = (flags & O_ACCMODE) != O_RDONLY;
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
+	struct gofer_fid *f = err ? NULL : call_fid(c, id, &err);
 	if (!f)
 		return err;
 	/* Opening anything else has effects: devices, fifos, sockets belong to the host. */
@@ -249,31 +255,21 @@ static int do_open(struct call *c)
 static int do_readlink(struct call *c)
 {
 	uint32_t id = read_u32(&c->in);
-	char target[GOFER_TARGET_MAX + 1];
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
+	struct gofer_fid *f = err ? NULL : call_fid(c, id, &err);
 	if (!f)
 		return err;
-	if (f->type != S_IFLNK)
-		return -EINVAL;
-	ssize_t n = host_readlink_fd(f->fd, target, sizeof(target));
-	if (n < 0)
-		return (int)n;
-	if ((size_t)n > GOFER_TARGET_MAX)
-		return -ENAMETOOLONG;
-	write_u16(&c->out, (uint16_t)n);
-	write_bytes(&c->out, target, (size_t)n);
-	return 0;
+	return f->type == S_IFLNK ? write_target(c, f) : -EINVAL;
 }
 
 static int do_statfs(struct call *c)
 {
 	uint32_t id = read_u32(&c->in);
 	struct statfs s;
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
+	struct gofer_fid *f = err ? NULL : call_fid(c, id, &err);
 	if (f)
 		err = host_statfs_fd(f->fd, &s);
 	if (err)
@@ -360,7 +356,7 @@ static int do_readdir(struct call *c)
 	uint32_t id = read_u32(&c->in);
 	uint64_t pos = read_u64(&c->in);
 	_Alignas(8) char buf[GOFER_READDIR_SIZE];
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	struct gofer_fid *f = err ? NULL : get_dir(c, id, &err);
 	if (!f)
@@ -392,7 +388,7 @@ static int do_create(struct call *c)
 	char name[GOFER_NAME_MAX + 1];
 	gofer_read_name(&c->in, name);
 	uint32_t mode = read_u32(&c->in), uid = read_u32(&c->in), gid = read_u32(&c->in);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	struct gofer_fid *d = err ? NULL : get_dir_for_new(c, dir, name, &err);
 	if (!d)
@@ -411,7 +407,7 @@ static int do_mkdir(struct call *c)
 	char name[GOFER_NAME_MAX + 1];
 	gofer_read_name(&c->in, name);
 	uint32_t mode = read_u32(&c->in), uid = read_u32(&c->in), gid = read_u32(&c->in);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	struct gofer_fid *d = err ? NULL : get_dir_for_new(c, dir, name, &err);
 	if (d)
@@ -430,7 +426,7 @@ static int do_symlink(struct call *c)
 	read_bytes(&c->in, target, n);
 	target[n] = 0;
 	uint32_t uid = read_u32(&c->in), gid = read_u32(&c->in);
-	int err = strlen(target) == n ? finish_decode(c) : -EPROTO;
+	int err = strlen(target) == n ? call_finish_decode(c) : -EPROTO;
 
 	struct gofer_fid *d = err ? NULL : get_dir_for_new(c, dir, name, &err);
 	if (d)
@@ -444,7 +440,7 @@ static int do_mknod(struct call *c)
 	char name[GOFER_NAME_MAX + 1];
 	gofer_read_name(&c->in, name);
 	uint32_t mode = read_u32(&c->in), uid = read_u32(&c->in), gid = read_u32(&c->in);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	if (!err && !S_ISFIFO(mode) && !S_ISSOCK(mode))
 		err = -EPERM;
@@ -459,7 +455,7 @@ static int do_tmpfile(struct call *c)
 	uint32_t dir = read_u32(&c->in), mode = read_u32(&c->in);
 	uint32_t uid = read_u32(&c->in), gid = read_u32(&c->in), id;
 	struct statx st;
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	struct gofer_fid *d = err ? NULL : get_dir(c, dir, &err);
 	if (!d)
@@ -488,9 +484,9 @@ static int do_link(struct call *c)
 	uint32_t id = read_u32(&c->in), dir = read_u32(&c->in);
 	char name[GOFER_NAME_MAX + 1];
 	gofer_read_name(&c->in, name);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
+	struct gofer_fid *f = err ? NULL : call_fid(c, id, &err);
 	struct gofer_fid *d = f ? get_dir_for_new(c, dir, name, &err) : NULL;
 	if (!d)
 		return err;
@@ -506,7 +502,7 @@ static int remove_name(struct call *c, bool is_dir)
 	uint32_t dir = read_u32(&c->in);
 	char name[GOFER_NAME_MAX + 1];
 	gofer_read_name(&c->in, name);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	struct gofer_fid *d = err ? NULL : get_dir_of(c, dir, name, &err);
 	return d ? host_unlink_at(d->fd, name, is_dir) : err;
@@ -531,7 +527,7 @@ static int do_rename(struct call *c)
 	gofer_read_name(&c->in, new_name);
 	uint32_t flags = read_u32(&c->in);
 	bool exists;
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
 	if (!err && (flags & ~(uint32_t)(RENAME_NOREPLACE | RENAME_EXCHANGE)))
 		err = -EINVAL;
@@ -618,9 +614,9 @@ static int do_setattr(struct call *c)
 	a.size = read_u64(&c->in);
 	read_time(&c->in, &a.times[0]);
 	read_time(&c->in, &a.times[1]);
-	int err = finish_decode(c);
+	int err = call_finish_decode(c);
 
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
+	struct gofer_fid *f = err ? NULL : call_fid(c, id, &err);
 	if (f)
 		err = apply_attr(f, &a);
 	if (!err)
@@ -630,105 +626,14 @@ static int do_setattr(struct call *c)
 	return err;
 }
 
-/* ---- extended attributes ------------------------------------------------------------------ */
-
-/* The ones that mean something inside; the host's labels and trusted data are its own. */
-static bool may_read_xattr(const char *name)
-{
-	return strncmp(name, "user.", 5) == 0 || strcmp(name, "security.capability") == 0 ||
-	       strncmp(name, "system.posix_acl_", 17) == 0;
-}
-
-static bool may_write_xattr(const char *name)
-{
-	return strncmp(name, "user.", 5) == 0;
-}
-
-/* Value or list of at most `size` bytes into the reply, by a buffer of its own. */
-static int reply_xattr(struct call *c, struct gofer_fid *f, const char *name, uint32_t size)
-{
-	char *buf = size ? mem_alloc(size) : NULL;
-
-	if (size && !buf)
-		return -ENOMEM;
-	ssize_t n = name ? host_getxattr_fd(f->fd, name, buf, size)
-			 : host_listxattr_fd(f->fd, buf, size);
-	if (n >= 0) {
-		write_u32(&c->out, (uint32_t)n);
-		if (size)
-			write_bytes(&c->out, buf, (size_t)n);
-	}
-	mem_free(buf);
-	return n < 0 ? (int)n : 0;
-}
-
-static int do_getxattr(struct call *c)
-{
-	uint32_t id = read_u32(&c->in);
-	char name[GOFER_NAME_MAX + 1];
-	gofer_read_name(&c->in, name);
-	uint32_t size = read_u32(&c->in);
-	int err = finish_decode(c);
-
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
-	if (!f)
-		return err;
-	if (!may_read_xattr(name))
-		return -ENODATA;
-	return reply_xattr(c, f, name, MIN(size, GOFER_XATTR_SIZE));
-}
-
-static int do_listxattr(struct call *c)
-{
-	uint32_t id = read_u32(&c->in), size = read_u32(&c->in);
-	int err = finish_decode(c);
-
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
-	return f ? reply_xattr(c, f, NULL, MIN(size, GOFER_XATTR_SIZE)) : err;
-}
-
-static int do_setxattr(struct call *c)
-{
-	uint32_t id = read_u32(&c->in);
-	char name[GOFER_NAME_MAX + 1];
-	gofer_read_name(&c->in, name);
-	uint32_t flags = read_u32(&c->in), size = read_u32(&c->in);
-	const void *val = read_span(&c->in, size);
-	int err = finish_decode(c);
-
-	if (!err && (flags & ~(uint32_t)(XATTR_CREATE | XATTR_REPLACE)))
-		err = -EINVAL;
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
-	if (!f)
-		return err;
-	if (!may_write_xattr(name))
-		return -EPERM;
-	return host_setxattr_fd(f->fd, name, val, size, (int)flags);
-}
-
-static int do_removexattr(struct call *c)
-{
-	uint32_t id = read_u32(&c->in);
-	char name[GOFER_NAME_MAX + 1];
-	gofer_read_name(&c->in, name);
-	int err = finish_decode(c);
-
-	struct gofer_fid *f = err ? NULL : get_fid(c, id, &err);
-	if (!f)
-		return err;
-	if (!may_write_xattr(name))
-		return -EPERM;
-	return host_removexattr_fd(f->fd, name);
-}
+/* ---- dispatch ----------------------------------------------------------------------------- */
 
 static int do_close(struct call *c)
 {
 	while (c->in.left >= sizeof(uint32_t))
 		fid_close(c->g, read_u32(&c->in));
-	return finish_decode(c);
+	return call_finish_decode(c);
 }
-
-/* ---- dispatch ----------------------------------------------------------------------------- */
 
 struct message {
 	handler_fn *fn;
