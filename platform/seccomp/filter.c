@@ -12,6 +12,7 @@
 #include "platform/seccomp/filter.h"
 
 #include <linux/audit.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -112,6 +113,21 @@ static void policy_ALLOW(struct filter *f)
 	ret(f, SECCOMP_RET_ALLOW);
 }
 
+static void policy_FUTEX(struct filter *f)
+{
+	static const uint8_t plain[] = {
+		FUTEX_WAIT,        FUTEX_WAKE,    FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET,
+		FUTEX_CMP_REQUEUE, FUTEX_REQUEUE, FUTEX_WAKE_OP,
+	};
+
+	load(f, ARG_LO(1));
+	put(f, BPF_ALU | BPF_AND | BPF_K, 0, 0, (uint32_t)FUTEX_CMD_MASK);
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+		put(f, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(ARRAY_SIZE(plain) - i), 0, plain[i]);
+	ret_kill(f);
+	ret(f, SECCOMP_RET_ALLOW);
+}
+
 static void policy_NOTIFY(struct filter *f)
 {
 	ret(f, SECCOMP_RET_USER_NOTIF);
@@ -138,7 +154,10 @@ static void policy_MPROTECT(struct filter *f)
 {
 	require_bits(f, 2, SAFE_PROT);
 	require_below(f, 0, 1, SECCOMP_RET_KILL_PROCESS);
+	load(f, ARG_LO(2));
+	put(f, BPF_JMP | BPF_JSET | BPF_K, 1, 0, PROT_WRITE);
 	ret(f, SECCOMP_RET_ALLOW);
+	ret(f, SECCOMP_RET_USER_NOTIF);
 }
 
 static void policy_MREMAP(struct filter *f)
@@ -164,8 +183,11 @@ static void policy_MADVISE(struct filter *f)
 	};
 
 	load(f, ARG_LO(2));
-	put(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, MADV_DONTFORK);
+	put(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, MADV_DONTFORK);
+	load(f, ARG_LO(3));
+	put(f, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, STUB_ASK);
 	ret(f, SECCOMP_RET_ALLOW);
+	ret(f, SECCOMP_RET_USER_NOTIF);
 	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
 		put(f, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(ARRAY_SIZE(harmless) - i), 0,
 		    harmless[i]);

@@ -75,11 +75,27 @@ int memory_unmap(struct plat_ctx *via, uint64_t addr, uint64_t size)
 	return plain(via, ctx_call(via, SYS_munmap, addr, size, 0, 0, 0, 0));
 }
 
+/* A call that passes only because we ordered it. */
+static int64_t ordered_call(struct plat_ctx *via, struct stub_command *c)
+{
+	unsigned done;
+	int err;
+
+	ctx_order(via, c->nr, c->args, -1);
+	int64_t r = ctx_calls(via, c, 1, &done);
+	if (ctx_orders_end(via, &err) || r < 0)
+		return r;
+	as_kill(via->as);
+	return -ESRCH;
+}
+
 int memory_protect(struct plat_ctx *via, uint64_t addr, uint64_t size, int prot)
 {
 	if (!stub_range_ok(addr, size) || (prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
 		return -EINVAL;
-	return plain(via, ctx_call(via, SYS_mprotect, addr, size, (uint64_t)prot, 0, 0, 0));
+	struct stub_command c = { .nr = SYS_mprotect, .args = { addr, size, (uint64_t)prot } };
+	unsigned done;
+	return plain(via, prot & PROT_WRITE ? ordered_call(via, &c) : ctx_calls(via, &c, 1, &done));
 }
 
 int memory_remap(struct plat_ctx *via, uint64_t old_addr, uint64_t old_size, uint64_t new_addr,

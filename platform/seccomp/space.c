@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -322,8 +323,11 @@ static int order_thread(struct plat_ctx *caller, struct plat_ctx *ctx, bool map,
 		list[count++] = map_slot(ctx->slot);
 		list[count++] = command(SYS_close, STUB_FD, 0, 0, 0, 0, 0);
 		list[count++] = command(SYS_madvise, stub_slot_addr(ctx->slot), STUB_SLOT_SIZE,
-					MADV_DONTFORK, 0, 0, 0);
+					MADV_DONTFORK, STUB_ASK, 0, 0);
 		order(caller, &list[0], sec.slots_fd);
+		/* Were it left out, a later child would keep a mapping of a slot that is given to
+		 * another process once this one is gone. */
+		order(caller, &list[2], -1);
 	}
 	list[count++] = command(SYS_clone,
 				CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
@@ -477,6 +481,26 @@ bool space_child_event(int pid, int status)
 	if (freed)
 		as_destroy(as);
 	return true;
+}
+
+void space_spread(const void *cpus, size_t size)
+{
+	int notifier = atomic_load(&sec.notifier_tid);
+
+	if (notifier)
+		sched_setaffinity(notifier, size, cpus);
+	mutex_lock(&sec.mu);
+	for (size_t i = 0; i < PID_BUCKETS; i++) {
+		list_for_each(l, &sec.pids[i]) {
+			struct plat_as *as = list_entry(l, struct plat_as, link);
+			list_for_each(c, &as->ctxs) {
+				int tid = list_entry(c, struct plat_ctx, link)->tid;
+				if (tid)
+					sched_setaffinity(tid, size, cpus);
+			}
+		}
+	}
+	mutex_unlock(&sec.mu);
 }
 
 static int await_zygote(struct plat_ctx *ctx, int pid)

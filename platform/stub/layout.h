@@ -37,6 +37,9 @@
 /* The descriptor number under which a file is lent to a stub for one mapping. */
 #define STUB_FD 3
 
+/* In the unused fourth argument of madvise: the sentry is to be asked, so that it knows. */
+#define STUB_ASK 1
+
 /* The signal that takes a stub thread out of guest code or a futex sleep (SIGUSR1). */
 #define STUB_KICK 10
 
