@@ -29,6 +29,7 @@
 #include "sentry/init_exec.h"
 #include "sentry/limits.h"
 #include "sentry/memwatch.h"
+#include "sentry/onecpu.h"
 #include "sentry/plat.h"
 #include "sentry/proc.h"
 #include "sentry/resources.h"
@@ -109,6 +110,8 @@ static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **ou
 	}
 	int err = gofer_start(&cfg, &fd, &pid);
 	mem_free(exports);
+	if (!err)
+		onecpu_note(pid);
 	return err ? err : gofer_client_new(fd, out);
 }
 
@@ -239,14 +242,18 @@ static int main_loop(deadline_t deadline)
 	sigfillset(&all);
 	for (;;) {
 		struct timespec ts, *tsp = NULL;
-		if (deadline != DEADLINE_NEVER) {
-			uint64_t now = mono_now_ns(), left = deadline > now ? deadline - now : 0;
+		deadline_t next = MIN(deadline, onecpu_until());
+		if (next != DEADLINE_NEVER) {
+			uint64_t now = mono_now_ns(), left = next > now ? next - now : 0;
 			ts = (struct timespec){ (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
 			tsp = &ts;
 		}
 		int sig = sigtimedwait(&all, &si, tsp);
-		if (sig < 0 && errno == EAGAIN)
-			return -ETIMEDOUT;
+		if (sig < 0 && errno == EAGAIN) {
+			if (next == deadline)
+				return -ETIMEDOUT;
+			onecpu_end();
+		}
 		if (sig < 0)
 			continue;
 		if (sig == DONE_SIGNAL)
@@ -311,14 +318,16 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 	err = resources_init(spec->memory_limit);
 	if (err)
 		return fail("cannot read the host's properties", err);
+	if (spec->memory_limit && (err = memwatch_start(spec->memory_limit, MEMORY_SIGNAL)))
+		return fail("cannot watch the memory limit", err);
+	onecpu_begin();
+	onecpu_note(main_tid);
 	err = start_gofer(spec, &gofer);
 	if (err)
 		return fail("cannot start the gofer", err);
 	err = start_platform(plat->start);
 	if (err)
 		return err;
-	if (spec->memory_limit && (err = memwatch_start(spec->memory_limit, MEMORY_SIGNAL)))
-		return fail("cannot watch the memory limit", err);
 	err = prepare_kernel(spec);
 	if (!err && plat->ready)
 		err = start_platform(plat->ready);
@@ -337,7 +346,7 @@ static int run_threads(struct task *init, const struct sandbox_spec *spec)
 	if (!err)
 		err = init_exec_start(init, spec);
 	/* What is armed meanwhile waits for it. */
-	return err ? err : timer_start_thread();
+	return err ? err : onecpu_without(timer_start_thread);
 }
 
 int sandbox_run(const struct sandbox_spec *spec)

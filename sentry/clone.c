@@ -11,6 +11,7 @@
 #include "platform/base/alloc.h"
 #include "platform/base/log.h"
 #include "sentry/pidfd.h"
+#include "sentry/onecpu.h"
 #include "sentry/plat.h"
 #include "sentry/ptrace_guest.h"
 #include "sentry/task_priv.h"
@@ -290,6 +291,7 @@ long task_clone(struct task *t, const struct clone_request *a)
 
 	if (err)
 		return err;
+	onecpu_end();
 	err = make_task(t, a, &n);
 	if (err)
 		return err;

@@ -14,6 +14,7 @@
 #include "sentry/exec_priv.h"
 #include "sentry/exit.h"
 #include "sentry/limits.h"
+#include "sentry/onecpu.h"
 #include "sentry/plat.h"
 #include "sentry/stack.h"
 
@@ -424,6 +425,9 @@ int task_exec(struct task *t, struct exec_request *req)
 	/* A 64-bit program starts without it, and its mappings are made now. */
 	t->personality &= ~(uint64_t)READ_IMPLIES_EXEC;
 	int err = check_size(x);
+	/* Another program than the first one comes. */
+	if (t->mm)
+		onecpu_end();
 	if (!err && req->check_only) {
 		err = open_program(x, req);
 		exec_fini(x);

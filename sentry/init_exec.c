@@ -8,10 +8,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "platform/base/alloc.h"
 #include "platform/base/log.h"
 #include "platform/base/thread.h"
+#include "sentry/onecpu.h"
 #include "sentry/task.h"
 
 #define STATUS_SETUP 125
@@ -151,6 +153,7 @@ static void *init_main(void *arg)
 
 	set_current_task(t);
 	sleeper_set_self(&t->sleeper);
+	onecpu_note(gettid());
 	failure = start_command(t);
 	if (failure)
 		task_exit_group(t, failure << 8);

@@ -75,6 +75,7 @@ struct seccomp_state {
 	int slots_fd;                  /* [I] */
 	uint8_t *slots;                /* [I] our mapping of the memfd */
 	int own_pid;                   /* [I] */
+	atomic_int notifier_tid;       /* 0 until it runs */
 	bool has_fsgs;                 /* [I] */
 	struct plat_as *zygote;        /* [I] */
 	struct plat_ctx *zygote_ctx;   /* [I] */
@@ -140,6 +141,7 @@ int notify_start(void) MUST_CHECK;
 int space_boot(void) MUST_CHECK;
 int space_boot_wait(void) MUST_CHECK;
 bool space_child_event(int pid, int status);
+void space_spread(const void *cpus, size_t size);
 int space_new(struct plat_as **out_as, struct plat_ctx **out_ctx) MUST_CHECK;
 int space_fork(struct plat_ctx *caller, struct plat_as **out_as, struct plat_ctx **out_ctx)
 	MUST_CHECK;

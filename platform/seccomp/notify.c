@@ -132,6 +132,7 @@ out:
 static void *notifier(void *arg)
 {
 	(void)arg;
+	atomic_store(&sec.notifier_tid, gettid());
 	for (;;) {
 		memset(request, 0, request_size);
 		if (ioctl(sec.listener, SECCOMP_IOCTL_NOTIF_RECV, request) < 0) {

@@ -378,6 +378,7 @@ const struct platform_ops seccomp_platform = {
 	.probe = sec_probe,
 	.start = sec_start,
 	.ready = sec_ready,
+	.spread = space_spread,
 	.child_event = space_child_event,
 	.main_request = sec_main_request,
 	.info = sec_info,
