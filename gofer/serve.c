@@ -16,6 +16,8 @@
 #include "platform/host/host_path.h"
 
 #define DIRENT_HEAD offsetof(struct linux_dirent64, d_name)
+/* The longest one, with padding. */
+#define DIRENT_MAX 280
 
 struct linux_dirent64 {
 	uint64_t d_ino;
@@ -351,6 +353,25 @@ static void filter_entries(struct call *c, struct gofer_fid *f, const char *buf,
 	}
 }
 
+/* As many entries as there is room for: the host gives the end of a directory in a call of its own,
+ * which should not cost the sentry a request. */
+static ssize_t read_entries(struct gofer_fid *f, char *buf, size_t size, bool *out_end)
+{
+	size_t used = 0;
+
+	while (size - used >= DIRENT_MAX) {
+		ssize_t n = host_getdents(f->dir_fd, buf + used, size - used);
+		if (n < 0)
+			return used ? (ssize_t)used : n;
+		if (n == 0) {
+			*out_end = true;
+			break;
+		}
+		used += (size_t)n;
+	}
+	return (ssize_t)used;
+}
+
 static int do_readdir(struct call *c)
 {
 	uint32_t id = read_u32(&c->in);
@@ -366,16 +387,17 @@ static int do_readdir(struct call *c)
 	err = seek_dir(c, f, pos);
 	if (err)
 		return err;
-	ssize_t n = host_getdents(f->dir_fd, buf, sizeof(buf));
+	bool end = false;
+	ssize_t n = read_entries(f, buf, sizeof(buf), &end);
 	if (n < 0)
 		return (int)n;
 	struct writer head = c->out;
-	write_u8(&c->out, n == 0);
+	write_u8(&c->out, end);
 	write_u64(&c->out, 0);
 	filter_entries(c, f, buf, (size_t)n);
-	write_u8(&head, n == 0);
+	write_u8(&head, end);
 	write_u64(&head, f->dir_pos);
-	if (n == 0)
+	if (end)
 		fid_close_dir(c->g, f);
 	return 0;
 }
