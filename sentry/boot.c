@@ -34,6 +34,7 @@
 #include "sentry/proc.h"
 #include "sentry/resources.h"
 #include "sentry/session.h"
+#include "sentry/stub_death.h"
 #include "sentry/task.h"
 #include "sentry/task_hooks.h"
 #include "sentry/trace.h"
@@ -211,10 +212,15 @@ static void reap_children(void)
 {
 	int status;
 	pid_t pid;
+	bool ended = false;
 
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED)) > 0) {
+		ended = ended || WIFSIGNALED(status) || WIFEXITED(status);
 		if (!plat->child_event(pid, status))
 			log_debug("child %d ended with status %#x", pid, status);
+	}
+	if (ended)
+		stub_death_check();
 }
 
 /* A signal that somebody sent to pinfold reaches the command; one that the terminal made reaches the foreground group. */

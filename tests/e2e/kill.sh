@@ -53,8 +53,13 @@ gone "25 kills at odd moments leave no process"
 start "$family"
 victims=$(own_processes | grep -vx "$pid")
 for v in $victims; do kill -KILL "$v" 2>/dev/null; done
-timeout 10 tail --pid=$pid -f /dev/null
-if kill -0 $pid 2>/dev/null; then flunk "ends when all its helpers are killed"; kill -KILL $pid; else pass "ends when all its helpers are killed"; fi
+state() { cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null || echo gone; }
+for i in $(seq 50); do
+	[[ $(state) = [Zg]* ]] && break
+	sleep 0.1
+done
+has "ends when all its helpers are killed" "$(state)" '^(Z|gone)'
+kill -KILL $pid 2>/dev/null
 wait $pid 2>/dev/null
 gone "and leaves nothing"
 
