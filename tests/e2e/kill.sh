@@ -51,8 +51,8 @@ gone "25 kills at odd moments leave no process"
 
 # Each of its processes killed in turn: the sandbox ends as a whole.
 start "$family"
-victims=$(own_processes | grep -vx "$pid")
-for v in $victims; do kill -KILL "$v" 2>/dev/null; done
+sleep 0.5 # until the last exec is through
+for v in $(own_processes | grep -vx "$pid"); do kill -KILL "$v" 2>/dev/null; done
 state() { cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null || echo gone; }
 for i in $(seq 50); do
 	[[ $(state) = [Zg]* ]] && break
