@@ -113,6 +113,16 @@ int clock_read(struct task *t, int clockid, uint64_t *out_ns)
 	return 0;
 }
 
+uint64_t clock_to_mono(int clockid, uint64_t abs_ns)
+{
+	uint64_t now = mono_now_ns(), clock_now;
+
+	if (clockid == CLOCK_MONOTONIC || clock_read(current_task(), clockid, &clock_now) != 0 ||
+	    abs_ns > clock_now)
+		return clock_deadline(clockid, abs_ns);
+	return clock_now - abs_ns < now ? now - (clock_now - abs_ns) : 0;
+}
+
 deadline_t clock_deadline(int clockid, uint64_t abs_ns)
 {
 	uint64_t now = mono_now_ns(), clock_now;

@@ -18,6 +18,7 @@
 
 #define SAMPLE_PAGES 8192 /* per host call: 32 MiB */
 #define SAMPLE_CALLS_MAX 128
+#define SMALL_PAGES 2048
 #define SAMPLE_PERIOD_NS 100000000u
 
 static uint64_t host_clock(clockid_t id)
@@ -59,20 +60,6 @@ void task_times(struct task *t, uint64_t *out_user_ns, uint64_t *out_sys_ns)
 	*out_sys_ns = t->stime_ns + sys;
 }
 
-void task_times_fold(struct task *t)
-{
-	uint64_t share = user_share(t->mm);
-
-	atomic_fetch_add(&t->mm->cpu_claimed_ns, share);
-	t->utime_ns += share;
-}
-
-void task_times_final(struct task *t)
-{
-	task_times_fold(t);
-	t->stime_ns += host_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
 /* Bounded: what a program has only reserved would take for ever to look at. */
 static uint64_t resident_pages(struct task *t)
 {
@@ -97,6 +84,40 @@ static uint64_t resident_pages(struct task *t)
 	}
 	mutex_unlock(&mm->mu);
 	return pages;
+}
+
+/* The last task of an address space leaves it: what it held counts for the process's peak. Small
+ * ones are taken at their size, since looking costs more than it tells. */
+static void keep_peak(struct task *t)
+{
+	struct mm *mm = t->mm;
+
+	if (atomic_load(&mm->users) > 1)
+		return;
+	mutex_lock(&mm->mu);
+	uint64_t pages = mm->data_pages + mm->stack_pages;
+	mutex_unlock(&mm->mu);
+	if (pages > SMALL_PAGES)
+		pages = resident_pages(t);
+	mutex_lock(&tasks_mu);
+	t->group->maxrss_kb = MAX(t->group->maxrss_kb, pages * (PAGE_SIZE / 1024));
+	mutex_unlock(&tasks_mu);
+}
+
+void task_times_fold(struct task *t)
+{
+	uint64_t share = user_share(t->mm);
+
+	keep_peak(t);
+
+	atomic_fetch_add(&t->mm->cpu_claimed_ns, share);
+	t->utime_ns += share;
+}
+
+void task_times_final(struct task *t)
+{
+	task_times_fold(t);
+	t->stime_ns += host_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* LINUX: keeps the peak of all resident pages as they come. The host knows that of a stub, out of

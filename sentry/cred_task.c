@@ -1,8 +1,10 @@
-/* Credentials of tasks: replacing them, and what they permit. */
+/* Credentials of tasks: replacing them, and what they permit; what is inherited of scheduling. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <sched.h>
 
 #include "fs/cred.h"
+#include "sentry/exit.h"
 #include "sentry/task.h"
 
 static struct cred *unconst(const struct cred *c)
@@ -17,6 +19,28 @@ void task_set_cred(struct task *t, const struct cred *c)
 	t->cred = c;
 	mutex_unlock(&t->mu);
 	cred_put(unconst(old));
+}
+
+#define RESET_ON_FORK 0x40000000 /* SCHED_RESET_ON_FORK, kept in the policy word */
+#define K_SCHED_DEADLINE 6
+
+void task_inherit_sched(struct task *t, struct task *n)
+{
+	int policy = t->sched_policy & ~RESET_ON_FORK;
+
+	n->default_slack_ns = n->timer_slack_ns = t->timer_slack_ns;
+	n->ioprio = t->ioprio;
+	/* Real-time classes end with the flag. LINUX: a deadline task without it cannot fork at
+	 * all. */
+	if ((t->sched_policy & RESET_ON_FORK) || policy == K_SCHED_DEADLINE) {
+		bool fair = policy == SCHED_BATCH || policy == SCHED_OTHER || policy == SCHED_IDLE;
+		n->sched_policy = fair ? policy : SCHED_OTHER;
+		if (n->group != t->group && n->group->nice < 0)
+			n->group->nice = 0;
+		return;
+	}
+	n->sched_policy = t->sched_policy;
+	n->sched_prio = t->sched_prio;
 }
 
 bool task_capable(struct task *t, int cap)

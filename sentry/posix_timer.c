@@ -327,7 +327,7 @@ int posix_timer_settime(struct task *t, int id, int flags, const struct k_itimer
 	else if (clock_is_cpu(pt->clockid))
 		pt->due = value;
 	else
-		pt->due = clock_deadline(pt->clockid, value);
+		pt->due = clock_to_mono(pt->clockid, value);
 	if (pt->armed)
 		arm_locked(pt, now);
 	else

@@ -3,13 +3,55 @@
 #include "sentry/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "fs/tty.h"
+#include "platform/host/host.h"
 
 #define INIT_TGID 1
+#define ANCESTORS_MAX 64
 
 bool session_init_is_watched = true;
+
+/* The parent of a host process, from its line in /proc; 0 when it cannot be read. */
+static int host_parent_of(int pid)
+{
+	char path[32], text[256];
+	int ppid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ssize_t n = host_read(fd, text, sizeof(text) - 1);
+	host_close(fd);
+	text[MAX(n, 0)] = 0;
+	/* "pid (name) state ppid"; the name may contain anything. */
+	const char *end = strrchr(text, ')');
+	if (!end || sscanf(end, ") %*c %d", &ppid) != 1)
+		return 0;
+	return ppid;
+}
+
+bool session_is_watched_outside(void)
+{
+	int pgrp = getpgrp(), sid = getsid(0);
+
+	/* Any member of our group with a parent outside it will do; those are among our ancestors.
+	 */
+	for (int pid = getppid(), depth = 0; pid > 0 && depth < ANCESTORS_MAX; depth++) {
+		if (getsid(pid) != sid)
+			return false;
+		if (getpgid(pid) != pgrp)
+			return true;
+		pid = host_parent_of(pid);
+	}
+	return false;
+}
 
 /* Is the group without a member whose parent could continue it? */
 static bool is_orphaned_locked(int pgrp, struct group *ignored) REQUIRES(tasks_mu)

@@ -13,6 +13,8 @@ int pgrp_session_locked(int pgrp) REQUIRES(tasks_mu);
 
 /* The process that started pinfold does job control for the first process: set once at boot. */
 extern bool session_init_is_watched;
+/* Is pinfold's own process group watched by a job-control shell? Before the sentry is confined. */
+bool session_is_watched_outside(void);
 
 /* g lost the parent `parent` (or, with ignored == g, ends itself): if that orphans its process
  * group and a member is stopped, the group gets SIGHUP and SIGCONT. tasks_mu held. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "sentry/ptrace_guest.h"
 #include "sentry/task.h"
@@ -45,6 +46,13 @@ void signal_fix_restart(struct task *t, const struct k_sigaction *sa)
 	t->regs.rip -= SYSCALL_INSN_SIZE;
 }
 
+/* LINUX: writes a core file, or gives it to the handler of core_pattern. We write none, but a
+ * parent that allowed it sees that the program died in that way. */
+static bool dumps_core(struct task *t)
+{
+	return task_rlimit(t, RLIMIT_CORE) >= PAGE_SIZE && t->mm->dumpable == 1;
+}
+
 /* The default action of sig. Returns when the thread goes on. */
 static void act_by_default(struct task *t, int sig)
 {
@@ -55,10 +63,9 @@ static void act_by_default(struct task *t, int sig)
 		stop_by_signal(t, sig);
 		return;
 	case SIG_DEF_TERM:
-	case SIG_DEF_CORE:
-		/* LINUX: sets the core bit of the status when it has written a core file; we write
-		 * none. */
 		task_exit_group(t, sig);
+	case SIG_DEF_CORE:
+		task_exit_group(t, sig | (dumps_core(t) ? WCOREFLAG : 0));
 	}
 }
 

@@ -146,6 +146,8 @@ struct task {
 	struct tracer *tracer;      /* [tasks_mu and sighand->mu to change, one of them to read] guest ptrace */
 
 	int sched_policy, sched_prio; /* [a] remembered */
+	uint64_t dl_runtime, dl_deadline, dl_period; /* [a] of SCHED_DEADLINE, ns, remembered */
+	uint64_t default_slack_ns;  /* [I] what PR_SET_TIMERSLACK 0 goes back to */
 	int ioprio;                 /* [a] */
 	uint64_t cpumask[16];       /* [tasks_mu] affinity, 1024 bits */
 	bool cpumask_set;           /* [tasks_mu] */

@@ -45,6 +45,8 @@ int clock_read(struct task *t, int clockid, uint64_t *out_ns) MUST_CHECK;
 bool clock_is_cpu(int clockid);
 /* Turns an absolute time of a wall or monotonic clock into a host CLOCK_MONOTONIC deadline. */
 deadline_t clock_deadline(int clockid, uint64_t abs_ns);
+/* The same point on CLOCK_MONOTONIC, also of a time gone by (not before its start). */
+uint64_t clock_to_mono(int clockid, uint64_t abs_ns);
 /* A timespec in ns, saturating at INT64_MAX; -EINVAL when malformed or negative. */
 int timespec_to_ns(const struct timespec *ts, uint64_t *out_ns) MUST_CHECK;
 struct timespec ns_to_timespec(uint64_t ns);

@@ -21,8 +21,7 @@
 #define SECBIT_NO_CAP_AMBIENT_RAISE (1u << 6)
 #define SECBITS_ALL 0xffu
 #define SECBITS_LOCKS 0xaau /* each lock is the bit above the one it locks */
-#define DEFAULT_SLACK_NS 50000
-#define MM_MAP_SIZE 104 /* sizeof(struct prctl_mm_map) */
+#define MM_MAP_SIZE 104     /* sizeof(struct prctl_mm_map) */
 #define VMA_NAME_MAX 80
 #define K_PR_GET_AUXV 0x41555856
 #define K_PR_SET_PTRACER_ANY UINT64_MAX
@@ -132,7 +131,7 @@ static long set_no_new_privs(struct task *t, const struct prctl_args *a)
 
 static long set_timerslack(struct task *t, uint64_t ns)
 {
-	t->timer_slack_ns = (int64_t)ns <= 0 ? DEFAULT_SLACK_NS : ns;
+	t->timer_slack_ns = (int64_t)ns <= 0 ? t->default_slack_ns : ns;
 	return 0;
 }
 
@@ -553,6 +552,11 @@ static long kcmp(struct task *a, struct task *b, int type, uint64_t idx1, uint64
 		return compare(a->fs, b->fs);
 	case KCMP_SIGHAND:
 		return compare(a->sighand, b->sighand);
+	/* No task has an I/O context, and undo lists hang on the semaphores: there is nothing that
+	 * could differ. */
+	case KCMP_IO:
+	case KCMP_SYSVSEM:
+		return 0;
 	default:
 		return -EINVAL;
 	}

@@ -18,6 +18,7 @@
 #define RT_PRIO_MAX 99
 #define K_SCHED_RESET_ON_FORK 0x40000000
 #define K_SCHED_DEADLINE 6
+#define DL_RUNTIME_MIN 1024      /* 1 << DL_SCALE */
 #define RR_INTERVAL_NS 100000000 /* sched_rr_timeslice_ms */
 #define FAIR_INTERVAL_NS 3000000 /* base_slice_ns on two CPUs */
 #define CPU_BITS 1024
@@ -194,16 +195,34 @@ static int load_attr(struct task *t, buf_cgp attr, struct k_sched_attr *a)
 	return err;
 }
 
+/* kernel/sched/deadline.c __checkparam_dl; times in ns. */
+static int set_deadline(struct task *t, struct task *o, const struct k_sched_attr *a)
+{
+	uint64_t period = a->period ? a->period : a->deadline;
+
+	if (!a->deadline || a->runtime < DL_RUNTIME_MIN || ((a->deadline | period) >> 63) ||
+	    period < a->deadline || a->deadline < a->runtime || a->priority)
+		return -EINVAL;
+	if (!task_capable(t, CAP_SYS_NICE))
+		return -EPERM;
+	o->sched_policy = K_SCHED_DEADLINE |
+			  (a->flags & SCHED_FLAG_RESET_ON_FORK ? K_SCHED_RESET_ON_FORK : 0);
+	o->sched_prio = 0;
+	o->dl_runtime = a->runtime;
+	o->dl_deadline = a->deadline;
+	o->dl_period = period;
+	return 0;
+}
+
 static int set_attr(struct task *t, struct task *o, const struct k_sched_attr *a)
 {
 	int policy = a->flags & SCHED_FLAG_KEEP_POLICY ? o->sched_policy & ~K_SCHED_RESET_ON_FORK
 						       : (int)a->policy;
 
-	/* LINUX: admits deadline tasks; that needs a scheduler of our own. */
-	if (policy == K_SCHED_DEADLINE)
-		return task_capable(t, CAP_SYS_NICE) ? -EBUSY : -EPERM;
 	if (a->flags & SCHED_FLAG_KEEP_PARAMS)
 		return may_change(t, o) ? 0 : -EPERM;
+	if (policy == K_SCHED_DEADLINE)
+		return set_deadline(t, o, a);
 	int err = set_policy(
 		t, o, policy | (a->flags & SCHED_FLAG_RESET_ON_FORK ? K_SCHED_RESET_ON_FORK : 0),
 		(int)a->priority);
@@ -245,10 +264,15 @@ long sys_sched_getattr(struct task *t, int pid, buf_gp attr, uint32_t size, uint
 		.flags = o->sched_policy & K_SCHED_RESET_ON_FORK ? SCHED_FLAG_RESET_ON_FORK : 0,
 		.util_max = 1024,
 	};
-	if (is_rt((int)a.policy))
+	if (is_rt((int)a.policy)) {
 		a.priority = (uint32_t)o->sched_prio;
-	else
+	} else if (a.policy == K_SCHED_DEADLINE) {
+		a.runtime = o->dl_runtime;
+		a.deadline = o->dl_deadline;
+		a.period = o->dl_period;
+	} else {
 		a.nice = o->group->nice;
+	}
 	task_put(o);
 	return guest_write(t, attr.addr, &a, a.size);
 }

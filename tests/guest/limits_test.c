@@ -107,6 +107,25 @@ TEST(getrusage_errors_and_growth)
 	CHECK_OK(getrusage(RUSAGE_CHILDREN, &b));
 }
 
+TEST(peak_memory)
+{
+	struct rusage ru;
+	size_t size = 64 << 20;
+	pid_t pid = fork();
+	int st;
+	if (pid == 0) {
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memset(p, 1, size);
+		getrusage(RUSAGE_SELF, &ru);
+		_exit(ru.ru_maxrss >= 64 << 10 && ru.ru_maxrss < 128 << 10 ? 0 : 1);
+	}
+	CHECK_EQ(wait4(pid, &st, 0, &ru), pid);
+	CHECK_EQ(st, 0);
+	CHECK(ru.ru_maxrss >= 64 << 10 && ru.ru_maxrss < 128 << 10);
+	CHECK_OK(getrusage(RUSAGE_CHILDREN, &ru));
+	CHECK(ru.ru_maxrss >= 64 << 10);
+}
+
 TEST(times_counts_ticks)
 {
 	struct tms t;

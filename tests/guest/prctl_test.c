@@ -81,6 +81,14 @@ TEST(timer_slack)
 {
 	CHECK_OK(prctl(PR_SET_TIMERSLACK, 1234));
 	CHECK_EQ(prctl(PR_GET_TIMERSLACK), 1234);
+	pid_t pid = fork();
+	if (pid == 0) {
+		/* inherited, and what 0 means from now on */
+		if (prctl(PR_GET_TIMERSLACK) != 1234 || prctl(PR_SET_TIMERSLACK, 99) || prctl(PR_SET_TIMERSLACK, 0))
+			_exit(1);
+		_exit(prctl(PR_GET_TIMERSLACK) == 1234 ? 0 : 2);
+	}
+	CHECK_CHILD(pid, 0);
 	CHECK_OK(prctl(PR_SET_TIMERSLACK, 0));
 	CHECK(prctl(PR_GET_TIMERSLACK) != 1234);
 }
@@ -224,6 +232,8 @@ TEST(kcmp_compares)
 		usleep(1000);
 	CHECK_EQ(syscall(SYS_kcmp, me, tid, KCMP_FILES, 0, 0), 0);
 	CHECK_EQ(syscall(SYS_kcmp, me, tid, KCMP_SIGHAND, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_kcmp, me, tid, KCMP_IO, 0, 0), 0);
+	CHECK_EQ(syscall(SYS_kcmp, me, tid, KCMP_SYSVSEM, 0, 0), 0);
 	pid_t pid = fork();
 	if (pid == 0)
 		for (;;)

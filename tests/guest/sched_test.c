@@ -89,6 +89,34 @@ TEST(attributes)
 	CHECK_EQ(a.size, sizeof(a));
 }
 
+TEST(deadline_parameters)
+{
+	struct attr a = { .size = 48, .policy = 6, .runtime = 100, .deadline = 1000000, .period = 1000000 };
+	CHECK_ERR(syscall(SYS_sched_setattr, 0, &a, 0), EINVAL); /* too short a runtime */
+	a.runtime = 2000000; /* longer than the deadline */
+	CHECK_ERR(syscall(SYS_sched_setattr, 0, &a, 0), EINVAL);
+	a.runtime = 100000;
+	SKIP_IF(syscall(SYS_sched_setattr, 0, &a, 0) != 0, "deadline class refused: %s", strerror(errno));
+	memset(&a, 0, sizeof(a));
+	CHECK_OK(syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0));
+	CHECK_EQ(a.policy, 6);
+	CHECK_EQ(a.runtime, 100000);
+	CHECK_EQ(a.deadline, 1000000);
+	CHECK_EQ(a.period, 1000000);
+}
+
+TEST(reset_on_fork)
+{
+	struct sched_param p = { .sched_priority = 1 };
+	SKIP_IF(syscall(SYS_sched_setscheduler, 0, SCHED_FIFO | 0x40000000, &p) != 0, "real-time class refused: %s",
+		strerror(errno));
+	CHECK_EQ(syscall(SYS_sched_getscheduler, 0), SCHED_FIFO | 0x40000000);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit((int)syscall(SYS_sched_getscheduler, 0));
+	CHECK_CHILD(pid, SCHED_OTHER);
+}
+
 TEST(affinity)
 {
 	unsigned long m[16] = { 0 }, n[16] = { 0 };

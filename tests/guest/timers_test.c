@@ -206,6 +206,23 @@ TEST(absolute_time)
 	wait_hits(2);
 }
 
+TEST(overruns_since_an_absolute_time_long_ago)
+{
+	timer_t t = make(CLOCK_REALTIME, SIGEV_SIGNAL, SIGUSR1, 0);
+	struct itimerspec its = { .it_interval.tv_nsec = 1 };
+	sigset_t s;
+	siginfo_t si;
+	sigemptyset(&s);
+	sigaddset(&s, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &s, NULL);
+	clock_gettime(CLOCK_REALTIME, &its.it_value);
+	its.it_value.tv_sec -= 5; /* more nanoseconds than an int holds */
+	CHECK_OK(timer_settime(t, TIMER_ABSTIME, &its, NULL));
+	CHECK_EQ(sigwaitinfo(&s, &si), SIGUSR1);
+	CHECK_EQ(timer_getoverrun(t), INT32_MAX);
+	CHECK_OK(timer_delete(t));
+}
+
 TEST(process_cpu_timer)
 {
 	timer_t t = make(CLOCK_PROCESS_CPUTIME_ID, SIGEV_SIGNAL, SIGUSR1, 0);

@@ -110,6 +110,8 @@ TEST(stop_and_continue)
 	int st;
 	siginfo_t si;
 	pid_t pid = child_pausing();
+	/* a group of its own, which we watch: SIGTSTP does not stop an orphaned one */
+	CHECK_OK(setpgid(pid, pid));
 	kill(pid, SIGSTOP);
 	CHECK_EQ(waitpid(pid, &st, WUNTRACED), pid);
 	CHECK_EQ(st, 0x137f);
