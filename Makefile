@@ -181,7 +181,9 @@ check: deps-check
 check-lint check-unit check-fuzz check-guest check-attack check-e2e:
 	@O=$(O) JOBS=$(JOBS) MAKE="$(MAKE)" tests/run $(patsubst check-%,%,$@)
 
-.PHONY: format bench
+.PHONY: format bench coverage
+coverage: release
+	@./pinfold syscalls --format=md > docs/COVERAGE.md
 format:
 	clang-format --style=file:tests/lint/clang-format -i $(ALL_C) $(HEADERS)
 bench: release
@@ -212,6 +214,7 @@ help:
 	@echo "make check      all tests; check-lint check-unit check-guest check-attack check-fuzz check-e2e"
 	@echo "make debug      build/debug/pinfold: assertions, lock order; also: asan, tsan"
 	@echo "make bench      start time, memory and call costs against other sandboxes"
+	@echo "make coverage   docs/COVERAGE.md from the table of system calls"
 	@echo "make format     clang-format over the sources"
 	@echo "make deps       install the Debian packages that building and testing need"
 	@echo "O=DIR           build below DIR instead of build/"
