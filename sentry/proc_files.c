@@ -220,6 +220,7 @@ static const struct pseudo_row root_rows[] = {
 	PROC_FILE("vmstat", 0444, proc_show_vmstat),
 	PROC_FILE("interrupts", 0444, proc_show_interrupts),
 	PROC_FILE("locks", 0444, show_locks),
+	PROC_FILE("config.gz", 0444, proc_show_config_gz),
 	PROC_TEXT("version", VERSION_TEXT),
 	PROC_TEXT("filesystems", FILESYSTEMS_TEXT),
 	PROC_TEXT("cmdline", "console=tty0\n"),

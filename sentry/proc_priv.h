@@ -69,3 +69,4 @@ int proc_show_uptime(const struct pseudo_ref *ref, struct fmt *out);
 int proc_show_loadavg(const struct pseudo_ref *ref, struct fmt *out);
 int proc_show_vmstat(const struct pseudo_ref *ref, struct fmt *out);
 int proc_show_interrupts(const struct pseudo_ref *ref, struct fmt *out);
+int proc_show_config_gz(const struct pseudo_ref *ref, struct fmt *out);
