@@ -116,7 +116,8 @@ int host_unlink_at(int dir, const char *name, bool is_dir)
 int host_rename_at(int old_dir, const char *old_name, int new_dir, const char *new_name,
 		   unsigned flags)
 {
-	return result(renameat2(old_dir, old_name, new_dir, new_name, flags));
+	/* libc's wrapper makes another call when there are no flags. */
+	return result(syscall(SYS_renameat2, old_dir, old_name, new_dir, new_name, flags));
 }
 
 int host_chmod_fd(int fd, uint32_t mode)
