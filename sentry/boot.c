@@ -25,6 +25,7 @@
 #include "platform/base/alloc.h"
 #include "platform/base/log.h"
 #include "platform/base/thread.h"
+#include "platform/host/host_isolate.h"
 #include "platform/host/seccomp.h"
 #include "sentry/init_exec.h"
 #include "sentry/limits.h"
@@ -92,6 +93,16 @@ static void raise_fd_limit(void)
 		r.rlim_cur = r.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &r);
 	}
+}
+
+/* What else was inherited is nobody's here: the guest gets the three standard ones, and our processes have no use for
+ * the caller's files. `keep` is the trace's, or -1. */
+static void close_inherited(int keep)
+{
+	if (keep >= 3)
+		close_range((unsigned)keep + 1, ~0u, 0);
+	if (keep != 3)
+		close_range(3, keep > 3 ? (unsigned)keep - 1 : ~0u, 0);
 }
 
 static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **out)
@@ -304,7 +315,7 @@ static int prepare_kernel(const struct sandbox_spec *spec)
 	stop_init_hook = init_stopped;
 	init_end_hook = init_ended;
 	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group). */
-	session_init_is_watched = getsid(getppid()) == getsid(0) && getpgid(getppid()) != getpgrp();
+	session_init_is_watched = session_is_watched_outside();
 	uts_init(spec->hostname);
 	trace_init(spec->trace_fd);
 	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT, (uint32_t)PID_MAX_DEFAULT));
@@ -320,7 +331,13 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 
 	if (err)
 		return err;
+	close_inherited(spec->trace_fd);
 	raise_fd_limit();
+	/* First of all, so that the helpers and the stubs are in it too: who takes over the sentry can then reach no
+	 * other process of the user's. */
+	err = host_enter_domain();
+	if (err)
+		return fail("cannot enter a Landlock domain", err);
 	err = resources_init(spec->memory_limit);
 	if (err)
 		return fail("cannot read the host's properties", err);
@@ -331,6 +348,10 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 	err = start_gofer(spec, &gofer);
 	if (err)
 		return fail("cannot start the gofer", err);
+	/* Nothing below needs any; the gofer, which does, has its own. */
+	err = host_keep_caps(0);
+	if (err)
+		return fail("cannot drop capabilities", err);
 	err = start_platform(plat->start);
 	if (err)
 		return err;

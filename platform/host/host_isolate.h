@@ -13,6 +13,11 @@ int host_raise_fd_limit(uint32_t *out) MUST_CHECK;
 /* Keeps only the capabilities in `mask` (bits of linux/capability.h), none ambient. */
 int host_keep_caps(uint64_t mask) MUST_CHECK;
 int host_no_new_privs(void) MUST_CHECK;
+/* Puts the process and those that it will fork into a Landlock domain of their own, where the host
+ * has one that can: members can trace, read the memory of and signal only each other, reach no
+ * abstract socket of others and make no device node. Implies no_new_privs. Call it while there is
+ * one thread. -errno when the host has Landlock and refuses. */
+int host_enter_domain(void) MUST_CHECK;
 /* Landlock's version; 0 when the host has none. */
 int host_landlock_abi(void);
 /* One rule: below (or at, for a file) what the O_PATH descriptor denotes, reading or reading and
