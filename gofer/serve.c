@@ -118,8 +118,10 @@ static uint32_t safe_mode(uint32_t mode, uint32_t type)
 	return mode & (type == S_IFDIR ? 07777u : 01777u);
 }
 
-/* Handle and attributes of what was just made under `name`. */
-static int reply_new(struct call *c, uint32_t dir, const char *name, uint32_t uid, uint32_t gid)
+/* Handle and attributes of what was just made under `name`. Somebody else on the host may have put
+ * something else there since, which must not be given away. */
+static int reply_new(struct call *c, uint32_t dir, const char *name, uint32_t type, uint32_t uid,
+		     uint32_t gid)
 {
 	struct statx st;
 	uint32_t id;
@@ -128,7 +130,10 @@ static int reply_new(struct call *c, uint32_t dir, const char *name, uint32_t ui
 	if (err)
 		return err;
 	struct gofer_fid *f = fid_get(c->g, id);
-	err = set_owner(c, f->fd, uid, gid);
+	if (f->type != type || (type != S_IFDIR && st.stx_nlink != 1))
+		err = -ESTALE;
+	if (!err)
+		err = set_owner(c, f->fd, uid, gid);
 	if (!err)
 		err = host_statx_fd(f->fd, &st);
 	if (err) {
@@ -137,6 +142,28 @@ static int reply_new(struct call *c, uint32_t dir, const char *name, uint32_t ui
 	}
 	write_u32(&c->out, id);
 	write_attr(c, &st, f);
+	return 0;
+}
+
+/* The same for a file that was just made and is open as c->fd: no name is looked up again. */
+static int reply_open(struct call *c, uint16_t export, uint32_t uid, uint32_t gid)
+{
+	struct statx st;
+	uint32_t id;
+
+	int err = set_owner(c, c->fd, uid, gid);
+	if (!err)
+		err = host_statx_fd(c->fd, &st);
+	if (err)
+		return err;
+	int path_fd = host_reopen(c->fd, O_PATH);
+	if (path_fd < 0)
+		return path_fd;
+	err = fid_new(c->g, path_fd, export, &st, &id);
+	if (err)
+		return err;
+	write_u32(&c->out, id);
+	write_attr(c, &st, fid_get(c->g, id));
 	return 0;
 }
 
@@ -420,7 +447,7 @@ static int do_create(struct call *c)
 	if (fd < 0)
 		return fd;
 	c->fd = fd;
-	return reply_new(c, dir, name, uid, gid);
+	return reply_open(c, d->export, uid, gid);
 }
 
 static int do_mkdir(struct call *c)
@@ -434,7 +461,7 @@ static int do_mkdir(struct call *c)
 	struct gofer_fid *d = err ? NULL : get_dir_for_new(c, dir, name, &err);
 	if (d)
 		err = host_mkdir_at(d->fd, name, mode & 01777);
-	return err ? err : reply_new(c, dir, name, uid, gid);
+	return err ? err : reply_new(c, dir, name, S_IFDIR, uid, gid);
 }
 
 static int do_symlink(struct call *c)
@@ -453,7 +480,7 @@ static int do_symlink(struct call *c)
 	struct gofer_fid *d = err ? NULL : get_dir_for_new(c, dir, name, &err);
 	if (d)
 		err = host_symlink_at(target, d->fd, name);
-	return err ? err : reply_new(c, dir, name, uid, gid);
+	return err ? err : reply_new(c, dir, name, S_IFLNK, uid, gid);
 }
 
 static int do_mknod(struct call *c)
@@ -469,36 +496,20 @@ static int do_mknod(struct call *c)
 	struct gofer_fid *d = err ? NULL : get_dir_for_new(c, dir, name, &err);
 	if (d)
 		err = host_mknod_at(d->fd, name, (mode & S_IFMT) | safe_mode(mode, mode & S_IFMT));
-	return err ? err : reply_new(c, dir, name, uid, gid);
+	return err ? err : reply_new(c, dir, name, mode & S_IFMT, uid, gid);
 }
 
 static int do_tmpfile(struct call *c)
 {
 	uint32_t dir = read_u32(&c->in), mode = read_u32(&c->in);
-	uint32_t uid = read_u32(&c->in), gid = read_u32(&c->in), id;
-	struct statx st;
+	uint32_t uid = read_u32(&c->in), gid = read_u32(&c->in);
 	int err = call_finish_decode(c);
 
 	struct gofer_fid *d = err ? NULL : get_dir(c, dir, &err);
 	if (!d)
 		return err;
 	c->fd = host_open_dot(d->fd, O_RDWR | O_TMPFILE, safe_mode(mode, S_IFREG));
-	if (c->fd < 0)
-		return c->fd;
-	err = set_owner(c, c->fd, uid, gid);
-	if (!err)
-		err = host_statx_fd(c->fd, &st);
-	if (err)
-		return err;
-	int path_fd = host_reopen(c->fd, O_PATH);
-	if (path_fd < 0)
-		return path_fd;
-	err = fid_new(c->g, path_fd, d->export, &st, &id);
-	if (err)
-		return err;
-	write_u32(&c->out, id);
-	write_attr(c, &st, fid_get(c->g, id));
-	return 0;
+	return c->fd < 0 ? c->fd : reply_open(c, d->export, uid, gid);
 }
 
 static int do_link(struct call *c)
