@@ -16,18 +16,18 @@ enum resume_mode { RESUME_CONT, RESUME_SYSCALL, RESUME_STEP, RESUME_SYSEMU };
 /* One tracing relation. Owned by the tracer: freed at detach, when the end of the tracee was waited
  * for, or when the tracer ends. Fields [m] are guarded by the tracee's sighand->mu. */
 struct tracer {
-	struct list link;    /* [tasks_mu] in the list of all relations */
-	struct task *tracer; /* [tasks_mu] borrowed: a tracer that ends detaches */
-	struct task
-		*tracee; /* [tasks_mu] borrowed; NULL: it has ended, tid and the rest tell how */
-	int tid;         /* [tasks_mu] of an ended tracee */
-	uint32_t uid;    /* [tasks_mu] of an ended tracee */
-	int exit_status; /* [tasks_mu] of an ended tracee */
-	bool seized;     /* [I] */
-	bool reported;   /* [m] wait has told this stop */
-	bool listening;  /* [m] PTRACE_LISTEN */
-	bool forced_tf;  /* [m] TF in the tracee's flags is ours */
-	bool exec_noted; /* tracee's thread only */
+	struct list link;      /* [tasks_mu] in the list of all relations */
+	struct task *tracer;   /* [tasks_mu] borrowed: a tracer that ends detaches */
+	struct task *tracee;   /* [tasks_mu] borrowed; NULL: it has ended, tid and the rest tell how
+				*/
+	int tid;               /* [tasks_mu] of an ended tracee */
+	uint32_t uid;          /* [tasks_mu] of an ended tracee */
+	int exit_status;       /* [tasks_mu] of an ended tracee */
+	bool seized;           /* [I] */
+	bool reported;         /* [m] wait has told this stop */
+	bool listening;        /* [m] PTRACE_LISTEN */
+	bool forced_tf;        /* [m] TF in the tracee's flags is ours */
+	bool exec_noted;       /* tracee's thread only */
 	enum trap_kind kind;   /* [m] */
 	enum resume_mode mode; /* [m] */
 	int code;              /* [m] signal | event << 8 */
