@@ -104,6 +104,8 @@ int gofer_init(struct gofer *g, const struct gofer_config *cfg, const int *root_
 	g->root_count = cfg->export_count;
 	note_emptied(g);
 	int err = hidden_init(&g->hidden, cfg->hidden, cfg->hidden_count);
+	if (!err)
+		err = hidden_add_absent(&g->hidden, cfg->absent, cfg->absent_count);
 	if (err)
 		gofer_fini(g);
 	return err;

@@ -14,6 +14,9 @@ struct gofer_config {
 	const char *const *hidden; /* absolute host paths that are answered with ENOENT, with all
 				      below */
 	size_t hidden_count;
+	const char *const *absent; /* more of them, which the caller has just found not to exist:
+				      they are hidden when they appear */
+	size_t absent_count;
 };
 
 /*

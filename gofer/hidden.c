@@ -123,8 +123,8 @@ static void note_terminal(struct hidden *h, struct hidden_node *node, const char
 		(void)note_path(h, node, path, 0, &mode);
 }
 
-/* Adds one absolute path, component by component. `path` is edited and restored. */
-static int add_path(struct hidden *h, char *path)
+/* Adds one absolute path, component by component; what is absent is not looked for. `path` is edited and restored. */
+static int add_path(struct hidden *h, char *path, bool absent)
 {
 	struct hidden_node *node = enter_directory(h, &h->root, "/");
 	bool missing = false;
@@ -148,7 +148,7 @@ static int add_path(struct hidden *h, char *path)
 		*end = 0;
 		node = child;
 		/* Below what does not exist nothing can be looked at: names alone are known. */
-		if (last && missing)
+		if (last && (missing || absent))
 			child->terminal = true;
 		else if (last)
 			note_terminal(h, child, path);
@@ -161,12 +161,11 @@ static int add_path(struct hidden *h, char *path)
 	return 0;
 }
 
-int hidden_init(struct hidden *h, const char *const *paths, size_t count)
+static int add_paths(struct hidden *h, const char *const *paths, size_t count, bool absent)
 {
-	*h = (struct hidden){ 0 };
 	for (size_t i = 0; i < count; i++) {
 		char *copy = mem_strdup(paths[i]);
-		int err = copy ? add_path(h, copy) : -ENOMEM;
+		int err = copy ? add_path(h, copy, absent) : -ENOMEM;
 		mem_free(copy);
 		if (err) {
 			hidden_fini(h);
@@ -174,6 +173,17 @@ int hidden_init(struct hidden *h, const char *const *paths, size_t count)
 		}
 	}
 	return 0;
+}
+
+int hidden_init(struct hidden *h, const char *const *paths, size_t count)
+{
+	*h = (struct hidden){ 0 };
+	return add_paths(h, paths, count, false);
+}
+
+int hidden_add_absent(struct hidden *h, const char *const *paths, size_t count)
+{
+	return add_paths(h, paths, count, true);
 }
 
 void hidden_fini(struct hidden *h)

@@ -36,6 +36,8 @@ struct hidden {
 };
 
 int hidden_init(struct hidden *h, const char *const *paths, size_t count) MUST_CHECK;
+/* Adds paths that do not exist, without looking for them. On an error h is empty. */
+int hidden_add_absent(struct hidden *h, const char *const *paths, size_t count) MUST_CHECK;
 void hidden_fini(struct hidden *h);
 /* The node of an object found as `name` below a directory with node `parent` (either may be NULL).
  * Remembers objects that it knows by name only; fd is the object's, borrowed. */

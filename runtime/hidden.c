@@ -3,6 +3,8 @@
  * people's homes as a whole. Both the path as written and the one with links resolved are hidden,
  * since a secret may be a link to elsewhere.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,11 +29,25 @@ static const char *const root_rows[] = {
 #undef HIDDEN_ROOT
 };
 
-/* Takes path. */
-static void hide(struct strings *out, const struct strings *show, char *path)
+/* Most rows name nothing on a given machine; one call finds that out. What is a link exists. */
+static bool is_absent(const char *path)
 {
-	/* Most rows name nothing on a given machine; one call finds that out. */
-	char *real = access(path, F_OK) == 0 ? realpath(path, NULL) : NULL;
+	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* Takes path. */
+static void hide(struct strings *out, struct strings *absent, const struct strings *show,
+		 char *path)
+{
+	if (is_absent(path)) {
+		if (!strings_has(show, path))
+			strings_add(absent, path);
+		else
+			mem_free(path);
+		return;
+	}
+	char *real = realpath(path, NULL);
 
 	/* --show names either form. */
 	if (!strings_has(show, path) && !(real && strings_has(show, real))) {
@@ -83,19 +99,21 @@ static int check_views(const struct run_options *o, const struct strings *hidden
 	return 0;
 }
 
-int hidden_paths(const struct run_options *o, const char *cwd, struct strings *out)
+int hidden_paths(const struct run_options *o, const char *cwd, struct strings *out,
+		 struct strings *absent)
 {
 	struct strings own = { 0 }, others = { 0 };
 
 	sort_homes(o, cwd, &own, &others);
 	for (size_t i = 0; i < own.count; i++)
 		for (size_t r = 0; r < ARRAY_SIZE(home_rows); r++)
-			hide(out, &o->show, cli_printf("%s/%s", own.item[i], home_rows[r]));
+			hide(out, absent, &o->show, cli_printf("%s/%s", own.item[i], home_rows[r]));
 	for (size_t i = 0; i < others.count; i++)
-		hide(out, &o->show, cli_strdup(others.item[i]));
+		hide(out, absent, &o->show, cli_strdup(others.item[i]));
 	for (size_t r = 0; r < ARRAY_SIZE(root_rows); r++)
-		hide(out, &o->show, cli_strdup(root_rows[r]));
+		hide(out, absent, &o->show, cli_strdup(root_rows[r]));
 	mem_free(own.item);
 	mem_free(others.item);
-	return check_views(o, out);
+	int err = check_views(o, out);
+	return err ? err : check_views(o, absent);
 }

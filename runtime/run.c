@@ -112,7 +112,7 @@ static const char *host_name(void)
 
 static int run_spec(struct run_options *o, const char *const *argv)
 {
-	struct strings hidden = { 0 }, env = { 0 };
+	struct strings hidden = { 0 }, absent = { 0 }, env = { 0 };
 	struct sandbox_spec spec = {
 		.argv = argv,
 		.cwd = choose_cwd(o),
@@ -131,11 +131,13 @@ static int run_spec(struct run_options *o, const char *const *argv)
 	sort_views(o);
 	spec.views = o->views;
 	spec.view_count = o->view_count;
-	err = hidden_paths(o, spec.cwd, &hidden);
+	err = hidden_paths(o, spec.cwd, &hidden, &absent);
 	if (err)
 		return err;
 	spec.hidden = hidden.item;
 	spec.hidden_count = hidden.count;
+	spec.absent = absent.item;
+	spec.absent_count = absent.count;
 	build_environment(o, spec.cwd, &env);
 	spec.envp = env.item;
 	return sandbox_run(&spec);

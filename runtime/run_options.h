@@ -35,7 +35,9 @@ void run_options_init(struct run_options *o);
 int run_options_parse(struct run_options *o, int argc, char **argv, int *out_first) MUST_CHECK;
 void run_options_print(void);
 
-/* runtime/hidden.c: the host paths to hide. 0 or EXIT_SETUP after an error line. */
-int hidden_paths(const struct run_options *o, const char *cwd, struct strings *out) MUST_CHECK;
+/* runtime/hidden.c: the host paths to hide; those that do not exist now come in *absent. 0 or
+ * EXIT_SETUP after an error line. */
+int hidden_paths(const struct run_options *o, const char *cwd, struct strings *out,
+		 struct strings *absent) MUST_CHECK;
 /* runtime/env.c: the environment of the first process; cwd becomes PWD. */
 void build_environment(const struct run_options *o, const char *cwd, struct strings *out);

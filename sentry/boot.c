@@ -105,10 +105,16 @@ static void close_inherited(int keep)
 		close_range(3, keep > 3 ? (unsigned)keep - 1 : ~0u, 0);
 }
 
-static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **out)
+static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **out, int *out_pid)
 {
 	struct gofer_export *exports = mem_calloc(spec->view_count, sizeof(*exports));
-	struct gofer_config cfg = { .exports = exports, .hidden = spec->hidden, .hidden_count = spec->hidden_count };
+	struct gofer_config cfg = {
+		.exports = exports,
+		.hidden = spec->hidden,
+		.hidden_count = spec->hidden_count,
+		.absent = spec->absent,
+		.absent_count = spec->absent_count,
+	};
 	int fd, pid;
 
 	if (!exports)
@@ -122,8 +128,7 @@ static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **ou
 	}
 	int err = gofer_start(&cfg, &fd, &pid);
 	mem_free(exports);
-	if (!err)
-		onecpu_note(pid);
+	*out_pid = pid;
 	return err ? err : gofer_client_new(fd, out);
 }
 
@@ -327,7 +332,7 @@ static int prepare_kernel(const struct sandbox_spec *spec)
 static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 {
 	struct gofer_client *gofer;
-	int err = choose_platform(spec);
+	int gofer_pid, err = choose_platform(spec);
 
 	if (err)
 		return err;
@@ -343,15 +348,15 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 		return fail("cannot read the host's properties", err);
 	if (spec->memory_limit && (err = memwatch_start(spec->memory_limit, MEMORY_SIGNAL)))
 		return fail("cannot watch the memory limit", err);
-	onecpu_begin();
-	onecpu_note(main_tid);
-	err = start_gofer(spec, &gofer);
+	err = start_gofer(spec, &gofer, &gofer_pid);
 	if (err)
 		return fail("cannot start the gofer", err);
 	/* Nothing below needs any; the gofer, which does, has its own. */
 	err = host_keep_caps(0);
 	if (err)
 		return fail("cannot drop capabilities", err);
+	onecpu_begin();
+	onecpu_note(main_tid);
 	err = start_platform(plat->start);
 	if (err)
 		return err;
@@ -363,7 +368,10 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 	err = mm_prepare();
 	if (err)
 		return fail("cannot make the first process", err);
-	return make_init_task(spec, gofer, out_init);
+	err = make_init_task(spec, gofer, out_init);
+	/* It has answered by now. */
+	onecpu_join(gofer_pid);
+	return err;
 }
 
 static int run_threads(struct task *init, const struct sandbox_spec *spec)

@@ -28,6 +28,8 @@ struct sandbox_spec {
 	size_t view_count;
 	const char *const *hidden;     /* absolute host paths that do not exist inside (with all below) */
 	size_t hidden_count;
+	const char *const *absent; /* likewise, and just found not to exist outside either */
+	size_t absent_count;
 	uint32_t uid, gid;             /* of the first process */
 	const uint32_t *groups;
 	size_t group_count;

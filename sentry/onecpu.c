@@ -49,6 +49,14 @@ void onecpu_note(int tid)
 		let_go(tid);
 }
 
+void onecpu_join(int pid)
+{
+	if (!atomic_load(&active))
+		return;
+	(void)sched_setaffinity(pid, sizeof(here), &here);
+	onecpu_note(pid);
+}
+
 int onecpu_without(int (*start)(void))
 {
 	bool kept = atomic_load(&active);

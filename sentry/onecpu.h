@@ -11,6 +11,8 @@
 void onecpu_begin(void);
 /* A thread of ours, or the main thread of a helper, that is to be let go in the end. The platform's need not be named. */
 void onecpu_note(int tid);
+/* Brings a helper here that was started before; it is noted. */
+void onecpu_join(int pid);
 /* Calls start(), on the thread that began, such that a thread it makes is not kept. */
 int onecpu_without(int (*start)(void)) MUST_CHECK;
 /* When it shall end at the latest; DEADLINE_NEVER: it has ended or never began. */

@@ -21,7 +21,9 @@
 #define CPUINFO_MAX (4u << 20)
 #define KB 1024u
 
-static char *cpuinfo;                   /* [I] the host's text, cut to our processors */
+static struct mutex cpuinfo_mu = MUTEX_INIT(RANK_HASH);
+static int cpuinfo_fd = -1;             /* [cpuinfo_mu] the host's, until it was read */
+static char *cpuinfo;                   /* [cpuinfo_mu] its text, cut to our processors */
 static uint64_t boot_mono;              /* [I] */
 static struct timespec boot_real;       /* [I] */
 static uint64_t cpu_mask[CPU_MAX / 64]; /* [I] */
@@ -70,15 +72,12 @@ void proc_show_cpu_list(struct fmt *out)
 	}
 }
 
-/* The whole text of a host file; NULL when it cannot be read. */
-static char *read_host_text(const char *path)
+/* The whole text of an open host file; NULL when it cannot be read. */
+static char *read_host_text(int fd)
 {
 	struct fmt text;
 	char chunk[4096];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return NULL;
 	fmt_init_heap(&text);
 	for (;;) {
 		ssize_t n = host_read(fd, chunk, sizeof(chunk));
@@ -86,7 +85,6 @@ static char *read_host_text(const char *path)
 			break;
 		fmt_write(&text, chunk, (size_t)n);
 	}
-	host_close(fd);
 	return text.buf;
 }
 
@@ -116,18 +114,15 @@ static int keep_own_cpus(const char *text, char **out)
 int proc_capture_host(void)
 {
 	struct resource_usage r;
-	char *text = read_host_text("/proc/cpuinfo");
-	int err = 0;
 
 	resources_cpu_mask(cpu_mask);
 	resources_get(&r);
 	boot_mono = mono_now_ns() - r.uptime_ns;
 	clock_gettime(CLOCK_REALTIME, &boot_real);
-	/* A host without a readable /proc has nothing to show, and that is no reason to fail. */
-	if (text)
-		err = keep_own_cpus(text, &cpuinfo);
-	mem_free(text);
-	return err;
+	/* Read when somebody asks: the host looks at every processor for it. A host without a readable /proc has
+	 * nothing to show, and that is no reason to fail. */
+	cpuinfo_fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+	return 0;
 }
 
 uint64_t proc_boot_mono(void)
@@ -135,11 +130,31 @@ uint64_t proc_boot_mono(void)
 	return boot_mono;
 }
 
+static int cpuinfo_locked(void)
+{
+	int err = 0;
+
+	if (cpuinfo_fd < 0)
+		return 0;
+	char *text = read_host_text(cpuinfo_fd);
+	if (text)
+		err = keep_own_cpus(text, &cpuinfo);
+	mem_free(text);
+	if (!err) {
+		host_close(cpuinfo_fd);
+		cpuinfo_fd = -1;
+	}
+	return err;
+}
+
 int proc_show_cpuinfo(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 {
+	mutex_lock(&cpuinfo_mu);
+	int err = cpuinfo_locked();
 	if (cpuinfo)
 		fmt_puts(out, cpuinfo);
-	return 0;
+	mutex_unlock(&cpuinfo_mu);
+	return err;
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -158,7 +158,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gofer_export e = { tree, true };
 	char hidden[120];
 	const char *list[] = { hidden };
-	struct gofer_config cfg = { &e, 1, list, 1 };
+	struct gofer_config cfg = {
+		.exports = &e, .export_count = 1, .hidden = list, .hidden_count = 1
+	};
 	uint32_t fids[FIDS] = { 0 };
 	unsigned next = 0, count = 0;
 	struct gofer g;

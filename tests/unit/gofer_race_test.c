@@ -44,7 +44,9 @@ static int setup(void **state)
 	char tree[200], hidden[200];
 	struct gofer_export e = { tree, true };
 	const char *list[] = { hidden };
-	struct gofer_config cfg = { &e, 1, list, 1 };
+	struct gofer_config cfg = {
+		.exports = &e, .export_count = 1, .hidden = list, .hidden_count = 1
+	};
 	bool writable;
 	int fd;
 	(void)state;

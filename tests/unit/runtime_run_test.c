@@ -87,7 +87,8 @@ static bool has(const char *const *list, size_t n, const char *s)
 
 static bool hidden(const char *path)
 {
-	return has(seen.hidden, seen.hidden_count, path);
+	return has(seen.hidden, seen.hidden_count, path) ||
+	       has(seen.absent, seen.absent_count, path);
 }
 
 static bool hidden_in_home(const char *name)
