@@ -381,12 +381,13 @@ static long gift_round(struct file *f, struct iov_iter *it, bool nonblock)
 	return bytes > 0 ? bytes : err;
 }
 
+/* Waits for room once; then takes what fits, as the man page's "as much as possible" means. */
 static long gift(struct file *f, struct iov_iter *it, bool nonblock)
 {
 	long done = 0, r = 0;
 
 	while (it->count > 0) {
-		r = gift_round(f, it, nonblock);
+		r = gift_round(f, it, nonblock || done > 0);
 		if (r <= 0)
 			break;
 		done += r;

@@ -159,4 +159,15 @@ TEST(vmsplice_both_ways)
 	CHECK_ERR(vmsplice(open("f", O_RDWR), w, 1, 0), EBADF);
 }
 
+TEST(vmsplice_returns_when_the_pipe_is_full)
+{
+	int p[2];
+	struct iovec v = { big, sizeof(big) };
+	CHECK_OK(pipe(p));
+	alarm(20);
+	long n = vmsplice(p[1], &v, 1, 0);
+	CHECK(n > 0 && n < (long)sizeof(big));
+	CHECK_ERR(vmsplice(p[1], &v, 1, SPLICE_F_NONBLOCK), EAGAIN);
+}
+
 T_MAIN
