@@ -293,7 +293,8 @@ void fsnotify_move(struct inode *old_dir, const char *old_name, struct inode *ne
 	uint32_t cookie = atomic_fetch_add(&next_cookie, 1) + 1;
 	fsnotify(old_dir, IN_MOVED_FROM | dir, cookie, old_name);
 	fsnotify(new_dir, IN_MOVED_TO | dir, cookie, new_name);
-	fsnotify(moved, IN_MOVE_SELF | dir, 0, NULL);
+	/* Events about the watched object itself never say that it is a directory. */
+	fsnotify(moved, IN_MOVE_SELF, 0, NULL);
 }
 
 /* Removes all watches of an inode after a last event. */
@@ -470,7 +471,7 @@ static void inotify_show_fdinfo(struct file *f, struct fmt *out)
 		struct watch *w = list_entry(pos, struct watch, queue_link);
 		fmt_printf(out, "inotify wd:%x ino:%llx sdev:%llx mask:%x ignored_mask:0\n",
 			   (unsigned)w->wd, (unsigned long long)w->ino->ino,
-			   (unsigned long long)w->ino->sb->dev, w->mask & IN_ALL_EVENTS);
+			   (unsigned long long)w->ino->sb->dev, w->mask & (IN_ALL_EVENTS | KEPT_FLAGS));
 	}
 	mutex_unlock(&mu);
 }

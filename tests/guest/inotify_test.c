@@ -194,4 +194,23 @@ TEST(inotify_wakes_a_reader)
 	CHECK_CHILD(pid, 0);
 }
 
+TEST(events_of_a_directory_itself)
+{
+	char path[40], text[400] = "";
+	fresh_dir();
+	CHECK_OK(mkdir("d", 0755));
+	int q = inotify_init1(IN_NONBLOCK);
+	int wd = inotify_add_watch(q, "d", IN_MOVE_SELF | IN_DELETE_SELF | IN_EXCL_UNLINK);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", q);
+	int info = open(path, O_RDONLY);
+	CHECK(read(info, text, sizeof(text) - 1) > 0);
+	CHECK(strstr(text, "mask:4000c00 ") != NULL);
+	CHECK_OK(rename("d", "e"));
+	CHECK_OK(rmdir("e"));
+	load(q);
+	expect(wd, IN_MOVE_SELF, NULL);
+	expect(wd, IN_DELETE_SELF, NULL);
+	expect(wd, IN_IGNORED, NULL);
+}
+
 T_MAIN
