@@ -10,8 +10,9 @@
 #include "fs/fdtable.h"
 #include "platform/base/alloc.h"
 #include "platform/base/log.h"
-#include "sentry/pidfd.h"
+#include "sentry/exit.h"
 #include "sentry/onecpu.h"
+#include "sentry/pidfd.h"
 #include "sentry/plat.h"
 #include "sentry/ptrace_guest.h"
 #include "sentry/task_priv.h"
@@ -24,8 +25,8 @@ static int check_flags(const struct clone_request *a)
 {
 	uint64_t f = a->flags;
 
-	if (f & NAMESPACE_FLAGS)
-		return -EPERM;
+	if ((f & CLONE_FS) && (f & (CLONE_NEWNS | CLONE_NEWUSER)))
+		return -EINVAL;
 	if ((f & CLONE_THREAD) && !(f & CLONE_SIGHAND))
 		return -EINVAL;
 	if ((f & CLONE_SIGHAND) && !(f & CLONE_VM))
@@ -36,7 +37,7 @@ static int check_flags(const struct clone_request *a)
 		return -EINVAL;
 	if (a->exit_signal < 0 || a->exit_signal > SIG_COUNT)
 		return -EINVAL;
-	return 0;
+	return f & NAMESPACE_FLAGS ? -EPERM : 0;
 }
 
 static int copy_files(struct task *t, struct task *n, uint64_t flags)
@@ -132,10 +133,7 @@ static void copy_task_fields(struct task *t, struct task *n, const struct clone_
 	n->no_new_privs = t->no_new_privs;
 	n->personality = t->personality;
 	n->mempolicy = t->mempolicy;
-	n->timer_slack_ns = t->timer_slack_ns;
-	n->sched_policy = t->sched_policy;
-	n->sched_prio = t->sched_prio;
-	n->ioprio = t->ioprio;
+	task_inherit_sched(t, n);
 	n->securebits_keep_caps = t->securebits_keep_caps;
 	mutex_lock(&t->sighand->mu);
 	memcpy(n->comm, t->comm, sizeof(n->comm));

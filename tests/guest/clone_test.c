@@ -210,4 +210,12 @@ TEST(unshare_files_and_fs)
 	CHECK_ERR(syscall(SYS_unshare, 0x1), EINVAL);
 }
 
+TEST(clone3_checks_flags_before_rights)
+{
+	struct clone_args a = { .flags = CLONE_NEWNS | CLONE_FS };
+	CHECK_ERR(syscall(SYS_clone3, &a, sizeof(a)), EINVAL);
+	a.flags = CLONE_NEWUSER | CLONE_FS;
+	CHECK_ERR(syscall(SYS_clone3, &a, sizeof(a)), EINVAL);
+}
+
 T_MAIN
