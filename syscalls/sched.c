@@ -335,11 +335,31 @@ long sys_sched_setaffinity(struct task *t, int pid, uint32_t len, buf_cgp mask)
 	return err;
 }
 
+static bool mask_has(const uint64_t mask[16], uint32_t cpu)
+{
+	return cpu < 16 * 64 && (mask[cpu / 64] >> (cpu % 64) & 1);
+}
+
+/* The mask is not empty. */
+static uint32_t first_of_mask(const uint64_t mask[16])
+{
+	uint32_t cpu = 0;
+
+	while (cpu + 1 < 16 * 64 && !mask_has(mask, cpu))
+		cpu++;
+	return cpu;
+}
+
 long sys_getcpu(struct task *t, u32_gp cpu, u32_gp node, struct gaddr unused UNUSED)
 {
 	int now = sched_getcpu();
 	uint32_t id = now < 0 ? 0 : (uint32_t)now, zero = 0;
 
+	/* The host schedules as it likes; what the guest hears must agree with what it asked for. */
+	mutex_lock(&tasks_mu);
+	if (t->cpumask_set && !mask_has(t->cpumask, id))
+		id = first_of_mask(t->cpumask);
+	mutex_unlock(&tasks_mu);
 	if (!gaddr_is_null(cpu.addr) && guest_store(t, cpu, &id) != 0)
 		return -EFAULT;
 	return gaddr_is_null(node.addr) ? 0 : guest_store(t, node, &zero);
@@ -415,6 +435,7 @@ long sys_setpriority(struct task *t, int which, int who, int prio)
 
 #define IOPRIO_CLASS(v) ((v) >> 13)
 #define IOPRIO_LEVEL(v) ((v)&7)
+#define IOPRIO_WHO_PROCESS 1
 #define IOPRIO_CLASS_NONE 0
 #define IOPRIO_CLASS_RT 1
 #define IOPRIO_CLASS_BE 2
@@ -432,12 +453,19 @@ static int set_ioprio(struct task *t, struct group *g, void *arg)
 	return 0;
 }
 
+struct best_ioprio {
+	int value;
+	bool alone; /* asked about one process: what was set, also when that is nothing */
+	bool found;
+};
+
 static int best_ioprio(struct task *t UNUSED, struct group *g, void *arg)
 {
-	int *best = arg;
-	int v = g->leader->ioprio ? g->leader->ioprio : IOPRIO_DEFAULT;
+	struct best_ioprio *best = arg;
+	int v = g->leader->ioprio || best->alone ? g->leader->ioprio : IOPRIO_DEFAULT;
 
-	*best = *best ? MIN(*best, v) : v;
+	best->value = best->found ? MIN(best->value, v) : v;
+	best->found = true;
 	return 0;
 }
 
@@ -472,10 +500,10 @@ long sys_ioprio_set(struct task *t, int which, int who, int ioprio)
 
 long sys_ioprio_get(struct task *t, int which, int who)
 {
-	int best = 0;
+	struct best_ioprio best = { .alone = which == IOPRIO_WHO_PROCESS };
 	int err = for_ioprio(t, which, who, best_ioprio, &best);
 
-	return err ? err : best;
+	return err ? err : best.value;
 }
 
 /* ---- barriers -------------------------------------------------------------------------------- */

@@ -195,4 +195,29 @@ TEST(membarrier_commands)
 	CHECK_OK(syscall(SYS_membarrier, 16, 0, 0));
 	CHECK_OK(syscall(SYS_membarrier, 8, 0, 0));
 }
+
+TEST(io_priority_none_reads_back)
+{
+	CHECK_OK(syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 6));
+	CHECK_EQ(syscall(SYS_ioprio_get, 1, 0), 2 << 13 | 6);
+	CHECK_OK(syscall(SYS_ioprio_set, 1, 0, 0));
+	CHECK_EQ(syscall(SYS_ioprio_get, 1, 0), 0);
+}
+
+TEST(getcpu_keeps_to_the_mask)
+{
+	cpu_set_t all, one;
+	unsigned cpu;
+	CHECK_OK(sched_getaffinity(0, sizeof(all), &all));
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		CHECK_OK(sched_setaffinity(0, sizeof(one), &one));
+		CHECK_OK(syscall(SYS_getcpu, &cpu, NULL, NULL));
+		CHECK_EQ(cpu, i);
+	}
+}
+
 T_MAIN
