@@ -168,11 +168,14 @@ static int open_found(struct path p, int flags, const struct cred *c, bool want_
 		return err;
 	if (truncate)
 		err = truncate_opened(ino, c);
-	if (err)
+	if (err) {
 		file_put(*out);
-	else
-		fsnotify_file(*out, 0x20 /* IN_OPEN */);
-	return err;
+		return err;
+	}
+	/* A file without a name comes here as created, but the caller asked for no O_CREAT. */
+	(*out)->created = created && (flags & O_CREAT);
+	fsnotify_file(*out, 0x20 /* IN_OPEN */);
+	return 0;
 }
 
 int vfs_open_path(struct path p, int flags, const struct cred *c, struct file **out)

@@ -318,6 +318,7 @@ struct file {
 	struct file_owner owner; /* [pos_mu] */
 	struct list epoll_links; /* [epoll's lock] interest entries on this file */
 	bool counts_writer;      /* [I] holds one of inode->writers */
+	bool created;            /* [I] this open made the file (F_CREATED_QUERY) */
 	atomic_uint lock_count;  /* [a] flock and OFD locks that may exist on it (lock_file.c) */
 };
 

@@ -13,6 +13,9 @@
 #include "syscalls/fs_util.h"
 #include "syscalls/lock.h"
 
+#ifndef F_CREATED_QUERY
+#define F_CREATED_QUERY (1024 + 4)
+#endif
 #ifndef F_DUPFD_QUERY
 #define F_DUPFD_QUERY (1024 + 3)
 #endif
@@ -245,6 +248,8 @@ static long fcntl_any(struct task *t, int fd, struct file *f, int cmd, uint64_t 
 		return dup_from(t, f, arg & UINT32_MAX, true);
 	case F_DUPFD_QUERY:
 		return same_file(t, f, arg);
+	case F_CREATED_QUERY:
+		return f->created;
 	case F_GETFD:
 		return fd_get_cloexec(t->files, fd);
 	case F_SETFD:

@@ -289,4 +289,19 @@ TEST(openat2_resolve_flags)
 	CHECK_ERR(openat2_(AT_FDCWD, "/proc/self", O_RDONLY, 0, RESOLVE_NO_XDEV), EXDEV);
 }
 
+TEST(created_query)
+{
+	const int query = 1024 + 4; /* F_CREATED_QUERY, Linux 6.12 */
+	char name[40];
+	fresh_dir();
+	int fd = open("f", O_CREAT | O_RDWR, 0600);
+	SKIP_IF(fcntl(fd, query, 0) == -1 && errno == EINVAL, "kernel before 6.12");
+	CHECK_EQ(fcntl(fd, query, 0), 1);
+	CHECK_EQ(fcntl(dup(fd), query, 0), 1);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	CHECK_EQ(fcntl(open(name, O_RDWR), query, 0), 0);
+	CHECK_EQ(fcntl(open("f", O_CREAT | O_RDWR, 0600), query, 0), 0);
+	CHECK_EQ(fcntl(open("f", O_PATH), query, 0), 0);
+}
+
 T_MAIN
