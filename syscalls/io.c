@@ -122,9 +122,11 @@ static long do_vector(struct task *t, int fd, iovec_cgp iov, uint64_t count, int
 
 	if (!f)
 		return -EBADF;
-	long r = (write ? file_can_write(f) : file_can_read(f)) ? 0 : -EBADF;
-	if (r == 0 && pos)
+	long r = 0;
+	if (pos)
 		r = check_positional(f, write);
+	else if (!(write ? file_can_write(f) : file_can_read(f)))
+		r = -EBADF;
 	if (r == 0)
 		r = guest_iter(t, &it, iov, count, write ? IOV_DRAIN : IOV_FILL);
 	if (r == 0 && flags)

@@ -277,4 +277,19 @@ TEST(advice)
 	CHECK_ERR(readahead(p[0], 0, 10), EINVAL);
 }
 
+TEST(positions_on_a_pipe_are_refused_first)
+{
+	char c = 0;
+	struct iovec v = { &c, 1 };
+	int p[2];
+	fresh_dir();
+	CHECK_OK(pipe(p));
+	CHECK_ERR(pwritev2(p[0], &v, 1, 0, 0), ESPIPE);
+	CHECK_ERR(preadv2(p[1], &v, 1, 0, 0), ESPIPE);
+	CHECK_ERR(pwritev2(p[0], &v, 1, -1, 0), EBADF);
+	CHECK_ERR(preadv2(p[1], &v, 1, -1, 0), EBADF);
+	make_file("f", "x");
+	CHECK_ERR(pwritev(open("f", O_RDONLY), &v, 1, 0), EBADF);
+}
+
 T_MAIN
