@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "platform/base/alloc.h"
+#include "sentry/proc_priv.h"
 #include "sentry/task.h"
 
 struct pidfd {
@@ -27,6 +28,22 @@ int pidfd_group(struct file *f, struct group **out)
 		return -EBADF;
 	*out = group_get(to_pidfd(f)->group);
 	return 0;
+}
+
+/* LINUX: the directory holds the process, here its number: it could mean another process once all
+ * numbers have been used. */
+int pidfd_signal_group(struct file *f, struct group **out)
+{
+	struct inode *ino = file_inode(f);
+	const struct pseudo_ref *ref = ino ? pseudofs_ref(ino) : NULL;
+
+	if (!ref || ref->row != &proc_pid_row)
+		return pidfd_group(f, out);
+	mutex_lock(&tasks_mu);
+	struct group *g = group_find_locked((int)ref->key[0]);
+	*out = g ? group_get(g) : NULL;
+	mutex_unlock(&tasks_mu);
+	return g ? 0 : -ESRCH;
 }
 
 static bool is_reaped_locked(struct group *g) REQUIRES(tasks_mu)

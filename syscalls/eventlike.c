@@ -21,6 +21,10 @@
 #define MFD_NOEXEC_SEAL 8u
 #define MFD_EXEC 16u
 #endif
+/* PIDFD_SIGNAL_ flags, newer than our headers. */
+#define SIGNAL_TO_THREAD 1
+#define SIGNAL_TO_PROCESS 2
+#define SIGNAL_TO_GROUP 4
 #define F_SEAL_EXEC_BIT 0x20u /* F_SEAL_EXEC, newer than our headers */
 
 /* ---- eventfd ------------------------------------------------------------------------------ */
@@ -187,6 +191,17 @@ static int group_of_fd(struct task *t, int fd, struct group **out)
 	return err;
 }
 
+static int signal_group_of_fd(struct task *t, int fd, struct group **out)
+{
+	struct file *f = fd_get_io(t->files, fd);
+
+	if (!f)
+		return -EBADF;
+	int err = pidfd_signal_group(f, out);
+	file_put(f);
+	return err;
+}
+
 /* A living thread of g, referenced, or NULL. */
 static struct task *some_thread(struct group *g)
 {
@@ -256,16 +271,42 @@ static int load_info(struct task *t, struct group *g, int sig, siginfo_cgp info,
 	return 0;
 }
 
+/* To the process, to its first thread, or to the process group that it leads. */
+static int send_by_pidfd_locked(struct task *t, struct group *g, const struct k_siginfo *si,
+				uint32_t flags) REQUIRES(tasks_mu)
+{
+	int ret = -ESRCH;
+	bool success = false;
+
+	if (flags != SIGNAL_TO_GROUP) {
+		ret = signal_may_send_locked(t, g, si->si_signo);
+		if (ret)
+			return ret;
+		return flags == SIGNAL_TO_THREAD ? signal_send_task_locked(g->leader, si)
+						 : signal_send_group_locked(g, si);
+	}
+	list_for_each_safe(pos, group_list_locked()) {
+		struct group *member = list_entry(pos, struct group, all_link);
+		if (member->pgrp != g->tgid)
+			continue;
+		ret = signal_may_send_locked(t, member, si->si_signo);
+		if (!ret)
+			ret = signal_send_group_locked(member, si);
+		success = success || ret == 0;
+	}
+	return success ? 0 : ret;
+}
+
 long sys_pidfd_send_signal(struct task *t, int pidfd, int sig, siginfo_cgp info, uint32_t flags)
 {
 	struct k_siginfo si;
 	struct group *g;
 
-	/* LINUX: flags choose thread, process or process group; we serve the process, which 0 means
-	 * here. */
-	if (flags)
+	/* Without flags a pidfd means its process, as with SIGNAL_TO_PROCESS. */
+	if (flags & ~(uint32_t)(SIGNAL_TO_THREAD | SIGNAL_TO_PROCESS | SIGNAL_TO_GROUP) ||
+	    (flags & (flags - 1)))
 		return -EINVAL;
-	int err = group_of_fd(t, pidfd, &g);
+	int err = signal_group_of_fd(t, pidfd, &g);
 	if (err)
 		return err;
 	err = load_info(t, g, sig, info, &si);
@@ -273,12 +314,8 @@ long sys_pidfd_send_signal(struct task *t, int pidfd, int sig, siginfo_cgp info,
 		err = -EINVAL;
 	if (!err) {
 		mutex_lock(&tasks_mu);
-		if (group_find_locked(g->tgid) != g)
-			err = -ESRCH;
-		if (!err)
-			err = signal_may_send_locked(t, g, sig);
-		if (!err)
-			err = signal_send_group_locked(g, &si);
+		err = group_find_locked(g->tgid) == g ? send_by_pidfd_locked(t, g, &si, flags)
+						      : -ESRCH;
 		mutex_unlock(&tasks_mu);
 	}
 	group_put(g);

@@ -107,4 +107,50 @@ TEST(fetch_a_descriptor)
 	CHECK_ERR(syscall(SYS_pidfd_getfd, fd, 60, 0), ESRCH);
 }
 
+TEST(signal_by_proc_directory)
+{
+	char name[40];
+	pid_t pid = fork();
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	snprintf(name, sizeof(name), "/proc/%d", pid);
+	int fd = open(name, O_RDONLY | O_DIRECTORY);
+	CHECK_OK(send_sig(fd, 0, NULL));
+	CHECK_ERR(send_sig(open(name, O_PATH), 0, NULL), EBADF);
+	CHECK_ERR(send_sig(open("/proc", O_RDONLY), 0, NULL), EBADF);
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, pid);
+	CHECK_ERR(send_sig(open(name, O_RDONLY), 0, NULL), EBADF);
+	CHECK_OK(send_sig(fd, SIGTERM, NULL));
+	CHECK_KILLED(pid, SIGTERM);
+	CHECK_ERR(send_sig(fd, 0, NULL), ESRCH);
+}
+
+TEST(signal_to_a_process_group)
+{
+	const unsigned to_group = 4;
+	pid_t pid = fork();
+	if (pid == 0) {
+		setpgid(0, 0);
+		if (fork() == 0)
+			_exit(pause());
+		_exit(pause());
+	}
+	int fd = pidfd(pid, 0);
+	setpgid(pid, pid);
+	CHECK_ERR(syscall(SYS_pidfd_send_signal, fd, 0, NULL, 3), EINVAL);
+	CHECK_ERR(syscall(SYS_pidfd_send_signal, fd, 0, NULL, 8), EINVAL);
+	CHECK_OK(syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, to_group));
+	CHECK_KILLED(pid, SIGTERM);
+	pid = fork();
+	if (pid == 0)
+		_exit(pause());
+	/* Not the leader of a group. */
+	fd = pidfd(pid, 0);
+	CHECK_ERR(syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, to_group), ESRCH);
+	CHECK_OK(syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 1));
+	CHECK_KILLED(pid, SIGTERM);
+}
+
 T_MAIN
