@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 
 #include "platform/base/alloc.h"
@@ -172,6 +173,8 @@ static bool store_time_left(struct task *t, timespec_gp timeout, deadline_t dead
 	/* Nothing to store for a zero timeout either. */
 	if (gaddr_is_null(timeout.addr) || deadline == 0)
 		return true;
+	if (t->personality & STICKY_TIMEOUTS)
+		return false;
 	struct timespec left = time_left(deadline);
 	return guest_store(t, timeout, &left) == 0;
 }
@@ -438,7 +441,9 @@ long sys_select(struct task *t, int nfds, fdset_gp readfds, fdset_gp writefds, f
 		deadline = deadline_of(ns);
 	}
 	long ret = select_sets(t, nfds, readfds.addr, writefds.addr, exceptfds.addr, deadline);
-	if (timed && deadline != 0) {
+	if (timed && deadline != 0 && (t->personality & STICKY_TIMEOUTS)) {
+		stored = false;
+	} else if (timed && deadline != 0) {
 		struct timespec left = time_left(deadline);
 		tv = (struct timeval){ .tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000 };
 		stored = guest_store(t, timeout, &tv) == 0;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -274,6 +275,17 @@ TEST(hang_up_by_another_thread)
 	CHECK_EQ(poll(&f, 1, 5000), 1);
 	CHECK_EQ(f.revents, POLLHUP);
 	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
+TEST(sticky_timeouts_are_not_changed)
+{
+	struct timeval tv = { 0, 2000 };
+	CHECK_OK(personality(PER_LINUX | STICKY_TIMEOUTS));
+	CHECK_EQ(select(0, NULL, NULL, NULL, &tv), 0);
+	CHECK_EQ(tv.tv_usec, 2000);
+	CHECK_OK(personality(PER_LINUX));
+	CHECK_EQ(select(0, NULL, NULL, NULL, &tv), 0);
+	CHECK_EQ(tv.tv_usec, 0);
 }
 
 T_MAIN
