@@ -67,7 +67,7 @@ struct task *task_alloc(void)
 	sleeper_init(&t->sleeper);
 	t->syscall_nr = UINT64_MAX;
 	t->start_ns = mono_now_ns();
-	t->timer_slack_ns = 50000; /* TIMER_SLACK default, prctl(2) */
+	t->default_slack_ns = t->timer_slack_ns = 50000; /* TIMER_SLACK default, prctl(2) */
 	return t;
 }
 
