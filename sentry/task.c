@@ -1,6 +1,6 @@
 /*
- * Life of a task and of a thread group as objects: allocation, the sentry thread, release. What a new task gets
- * from its parent is clone.c's; how it ends is exit.c's.
+ * Life of a task and of a thread group as objects: allocation, the sentry thread, release. What a
+ * new task gets from its parent is clone.c's; how it ends is exit.c's.
  */
 #include <errno.h>
 #include <string.h>
