@@ -17,7 +17,8 @@
 
 static int view_error(const struct view *v, int err)
 {
-	log_error("cannot show %s at %s: %s", v->host ? v->host : "a tmpfs", v->guest, strerror(-err));
+	log_error("cannot show %s at %s: %s", v->host ? v->host : "a tmpfs", v->guest,
+		  strerror(-err));
 	return err;
 }
 
@@ -47,8 +48,8 @@ static int view_superblock(const struct view *v, struct gofer_client *gofer, uin
 	return overlayfs_new(lower, upper, out);
 }
 
-/* Makes the directories of an absolute path that are missing, like mkdir -p; leaf_is_file makes the last one an
- * empty file (mount point of a single file). */
+/* Makes the directories of an absolute path that are missing, like mkdir -p; leaf_is_file makes the
+ * last one an empty file (mount point of a single file). */
 static int make_mountpoint(const struct fs_lookup *l, const char *guest, bool leaf_is_file)
 {
 	char buf[PATH_LEN_MAX];
@@ -71,8 +72,8 @@ static int make_mountpoint(const struct fs_lookup *l, const char *guest, bool le
 	return err == -EEXIST || err == -EROFS ? 0 : err;
 }
 
-static int mount_at(const struct fs_lookup *l, const char *guest, struct superblock *sb, const char *source,
-		    unsigned flags)
+static int mount_at(const struct fs_lookup *l, const char *guest, struct superblock *sb,
+		    const char *source, unsigned flags)
 {
 	struct path where;
 	bool is_file = sb->root->inode->type != S_IFDIR;
@@ -101,7 +102,8 @@ static int mount_kernel_trees(const struct fs_lookup *l, const struct sandbox_sp
 		bool wanted;
 	} rows[] = {
 		{ "/proc", "proc", NULL, procfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC, true },
-		{ "/sys", "sysfs", NULL, sysfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, true },
+		{ "/sys", "sysfs", NULL, sysfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY,
+		  true },
 		{ "/dev", "devtmpfs", NULL, devfs_new, MS_NOSUID, true },
 		{ "/dev/pts", "devpts", NULL, devpts_new, MS_NOSUID | MS_NOEXEC, true },
 		{ "/dev/shm", "tmpfs", "mode=1777", NULL, MS_NOSUID | MS_NODEV, true },
@@ -129,7 +131,8 @@ static int mount_root(const struct sandbox_spec *spec, struct gofer_client *gofe
 	int err = view_superblock(&spec->views[0], gofer, 0, &sb);
 
 	if (!err)
-		err = mount_new_root(sb, spec->views[0].kind == VIEW_OVERLAY ? "overlay" : "pinfold", 0, &m);
+		err = mount_new_root(
+			sb, spec->views[0].kind == VIEW_OVERLAY ? "overlay" : "pinfold", 0, &m);
 	if (err)
 		return view_error(&spec->views[0], err);
 	*out = (struct path){ .mnt = m, .dentry = dentry_get(m->root) };
