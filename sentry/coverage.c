@@ -39,8 +39,8 @@ static void print_json_string(struct fmt *f, const char *s)
 	fmt_putc(f, '"');
 }
 
-static void print_row(struct fmt *f, enum coverage_format format, size_t nr, const struct syscall_entry *e,
-		      bool first)
+static void print_row(struct fmt *f, enum coverage_format format, size_t nr,
+		      const struct syscall_entry *e, bool first)
 {
 	switch (format) {
 	case COVERAGE_TABLE:
@@ -50,7 +50,9 @@ static void print_row(struct fmt *f, enum coverage_format format, size_t nr, con
 		fmt_printf(f, "| %zu | %s | %s | %s |\n", nr, e->name, words[e->coverage], e->note);
 		return;
 	case COVERAGE_JSON:
-		fmt_printf(f, "%s\n  {\"number\": %zu, \"name\": \"%s\", \"coverage\": \"%s\", \"note\": ",
+		fmt_printf(f,
+			   "%s\n  {\"number\": %zu, \"name\": \"%s\", \"coverage\": \"%s\", "
+			   "\"note\": ",
 			   first ? "[" : ",", nr, e->name, words[e->coverage]);
 		print_json_string(f, e->note);
 		fmt_putc(f, '}');
@@ -64,7 +66,8 @@ int coverage_print(enum coverage_format format, int fd)
 
 	fmt_init_heap(&f);
 	if (format == COVERAGE_MARKDOWN) {
-		fmt_puts(&f, "# System calls\n\nPrinted by `pinfold syscalls --format=md` from `syscalls/syscalls.def`.\n\n");
+		fmt_puts(&f, "# System calls\n\nPrinted by `pinfold syscalls --format=md` from "
+			     "`syscalls/syscalls.def`.\n\n");
 		print_counts(&f, "", ", ");
 		fmt_puts(&f, "\n| number | name | coverage | note |\n|---|---|---|---|\n");
 	}
