@@ -14,14 +14,15 @@ static const struct syscall_entry unknown = { .name = NULL, .fixed_errno = ENOSY
 
 static const struct syscall_entry *entry_for(uint32_t arch, uint64_t nr)
 {
-	/* 32-bit entry (int 0x80) and x32 numbers (bit 30) are calls of another ABI: a kernel without
-	 * CONFIG_IA32_EMULATION and CONFIG_X86_X32. */
+	/* 32-bit entry (int 0x80) and x32 numbers (bit 30) are calls of another ABI: a kernel
+	 * without CONFIG_IA32_EMULATION and CONFIG_X86_X32. */
 	if (arch != AUDIT_ARCH_X86_64 || nr >= SYSCALL_TABLE_SIZE)
 		return &unknown;
 	return &syscall_table[nr];
 }
 
-static long call_entry(struct task *t, const struct syscall_entry *e, uint64_t nr, const uint64_t args[6])
+static long call_entry(struct task *t, const struct syscall_entry *e, uint64_t nr,
+		       const uint64_t args[6])
 {
 	if (e->call)
 		return e->call(t, args);
