@@ -1,6 +1,7 @@
 /*
- * Executes the command of the spec as the first process: the search along PATH of execvp(3), its fall-back to the shell
- * for scripts without "#!", and the exit statuses of a shell when that fails.
+ * Executes the command of the spec as the first process: the search along PATH of execvp(3), its
+ * fall-back to the shell for scripts without "#!", and the exit statuses of a shell when that
+ * fails.
  */
 #include "sentry/init_exec.h"
 
@@ -31,7 +32,8 @@ int init_exec_failure(void)
 }
 
 /* All strings of up to two vectors, back to back. */
-static char *join(const char *const *a, const char *const *b, int skip_b, size_t *out_size, int *out_count)
+static char *join(const char *const *a, const char *const *b, int skip_b, size_t *out_size,
+		  int *out_count)
 {
 	const char *const *lists[] = { a, b ? b + skip_b : NULL };
 	size_t size = 0;
@@ -49,7 +51,8 @@ static char *join(const char *const *a, const char *const *b, int skip_b, size_t
 	return buf;
 }
 
-static int exec_vector(struct task *t, const char *path, const char *const *head, const char *const *argv, int skip)
+static int exec_vector(struct task *t, const char *path, const char *const *head,
+		       const char *const *argv, int skip)
 {
 	struct exec_request req = { .path = path, .lookup_flags = LOOKUP_FOLLOW };
 	size_t arg_size, env_size;
@@ -103,7 +106,8 @@ static int exec_search(struct task *t)
 	for (const char *dir = search_path(); *name; dir++) {
 		size_t n = strcspn(dir, ":");
 		/* An empty element is the working directory. */
-		if (snprintf(path, sizeof(path), "%.*s%s%s", (int)n, dir, n ? "/" : "./", name) < (int)sizeof(path)) {
+		if (snprintf(path, sizeof(path), "%.*s%s%s", (int)n, dir, n ? "/" : "./", name) <
+		    (int)sizeof(path)) {
 			int err = exec_path(t, path);
 			if (err != -ENOENT && err != -ENOTDIR && err != -EACCES)
 				return err;
@@ -124,8 +128,8 @@ static int enter_cwd(struct task *t)
 	int err = path_lookup(&l, spec->cwd, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &p);
 
 	if (err) {
-		log_error("working directory %s does not exist inside: %s (choose one with -w)", spec->cwd,
-			  strerror(-err));
+		log_error("working directory %s does not exist inside: %s (choose one with -w)",
+			  spec->cwd, strerror(-err));
 		return err;
 	}
 	mutex_lock(&t->fs->mu);
