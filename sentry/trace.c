@@ -1,7 +1,7 @@
 /*
- * Printing of system calls. Each kind of argument has a printer (sentry/kinds.def); names of flags come from
- * sentry/flags.def. IN arguments are printed before the call, so that what the guest gave is shown even if the
- * call changes it; the rest when the result is known (strace's two phases).
+ * Printing of system calls. Each kind of argument has a printer (sentry/kinds.def); names of flags
+ * come from sentry/flags.def. IN arguments are printed before the call, so that what the guest gave
+ * is shown even if the call changes it; the rest when the result is known (strace's two phases).
  */
 #include "sentry/trace.h"
 
@@ -169,7 +169,8 @@ static void print_sigset(struct fmt *f, struct task *t, uint64_t addr)
 		flags_print_sigset(f, set);
 }
 
-static void print_address(struct fmt *f, struct task *t, enum printer p, uint64_t addr, uint64_t size)
+static void print_address(struct fmt *f, struct task *t, enum printer p, uint64_t addr,
+			  uint64_t size)
 {
 	if (addr == 0) {
 		fmt_puts(f, "NULL");
@@ -265,10 +266,10 @@ static void print_value(struct fmt *f, enum printer p, uint64_t v)
 	}
 }
 
-/* Argument i; `received` is how many bytes the call stored, when known. Arguments narrower than a word are cut as
- * the decoder cuts them. */
-static void print_arg(struct fmt *f, struct task *t, const struct syscall_entry *e, const uint64_t args[6],
-		      unsigned i, uint64_t received)
+/* Argument i; `received` is how many bytes the call stored, when known. Arguments narrower than a
+ * word are cut as the decoder cuts them. */
+static void print_arg(struct fmt *f, struct task *t, const struct syscall_entry *e,
+		      const uint64_t args[6], unsigned i, uint64_t received)
 {
 	enum printer p = kinds[e->arg_kinds[i]].printer;
 	uint64_t v = args[i];
@@ -292,7 +293,8 @@ static void line_fmt(struct fmt *f, struct trace_line *l)
 	*f = (struct fmt){ .buf = l->text, .len = l->len, .cap = sizeof(l->text) - 1 };
 }
 
-void trace_enter(struct trace_line *l, struct task *t, const struct syscall_entry *e, const uint64_t args[6])
+void trace_enter(struct trace_line *l, struct task *t, const struct syscall_entry *e,
+		 const uint64_t args[6])
 {
 	struct fmt f;
 
@@ -305,8 +307,8 @@ void trace_enter(struct trace_line *l, struct task *t, const struct syscall_entr
 	l->len = f.len;
 }
 
-void trace_exit(struct trace_line *l, struct task *t, const struct syscall_entry *e, const uint64_t args[6],
-		long ret)
+void trace_exit(struct trace_line *l, struct task *t, const struct syscall_entry *e,
+		const uint64_t args[6], long ret)
 {
 	struct fmt f;
 
@@ -322,7 +324,8 @@ void trace_exit(struct trace_line *l, struct task *t, const struct syscall_entry
 	if (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK)
 		fmt_puts(&f, ") = ? (interrupted)");
 	else if (ret < 0 && ret >= -4095)
-		fmt_printf(&f, ") = -1 %s (%s)", strerrorname_np((int)-ret), strerrordesc_np((int)-ret));
+		fmt_printf(&f, ") = -1 %s (%s)", strerrorname_np((int)-ret),
+			   strerrordesc_np((int)-ret));
 	else if (ret > 0xffff || ret < 0)
 		fmt_printf(&f, ") = %#lx", ret);
 	else
