@@ -155,8 +155,7 @@ static int hook_pgrp_session(int pgrp)
 	int sid = -ESRCH;
 
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp == pgrp) {
 			sid = g->sid;
@@ -170,8 +169,7 @@ static int hook_pgrp_session(int pgrp)
 static void hook_set_ctty(int sid, void *tty)
 {
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, group_list_locked())
-	{
+	list_for_each(pos, group_list_locked()) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->sid == sid)
 			g->ctty = tty;
