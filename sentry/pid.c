@@ -1,7 +1,7 @@
 /*
- * Guest ids. One table indexed by id; the entry points at the task with that tid. An id is free when no task has
- * it and no process uses it as process group or session, so that a new process never joins an old group by
- * accident. All under tasks_mu.
+ * Guest ids. One table indexed by id; the entry points at the task with that tid. An id is free
+ * when no task has it and no process uses it as process group or session, so that a new process
+ * never joins an old group by accident. All under tasks_mu.
  */
 #include <errno.h>
 
@@ -10,11 +10,12 @@
 
 struct mutex tasks_mu = MUTEX_INIT(RANK_TASKS);
 
-static struct task *by_tid[PID_MAX_DEFAULT + 1]; /* [tasks_mu] borrowed: cleared before the task is freed */
+static struct task *by_tid[PID_MAX_DEFAULT + 1]; /* [tasks_mu] borrowed: cleared before the task is
+						    freed */
 static struct list all_groups = LIST_INIT(all_groups); /* [tasks_mu] of group.all_link */
-static int last_pid;                             /* [tasks_mu] */
-static int task_count;                           /* [tasks_mu] */
-static int task_limit = TASKS_MAX_DEFAULT;       /* [tasks_mu] */
+static int last_pid;                                   /* [tasks_mu] */
+static int task_count;                                 /* [tasks_mu] */
+static int task_limit = TASKS_MAX_DEFAULT;             /* [tasks_mu] */
 
 void pid_set_limit(int max_tasks)
 {
@@ -35,8 +36,7 @@ static bool pid_in_use_locked(int pid)
 {
 	if (by_tid[pid])
 		return true;
-	list_for_each(pos, &all_groups)
-	{
+	list_for_each(pos, &all_groups) {
 		struct group *g = list_entry(pos, struct group, all_link);
 		if (g->pgrp == pid || g->sid == pid || g->tgid == pid)
 			return true;
