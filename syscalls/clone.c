@@ -15,11 +15,13 @@ long sys_fork(struct task *t)
 
 long sys_vfork(struct task *t)
 {
-	const struct clone_request req = { .flags = CLONE_VFORK | CLONE_VM, .exit_signal = SIGCHLD };
+	const struct clone_request req = { .flags = CLONE_VFORK | CLONE_VM,
+					   .exit_signal = SIGCHLD };
 	return task_clone(t, &req);
 }
 
-long sys_clone(struct task *t, uint64_t flags, struct gaddr stack, i32_gp parent_tid, i32_gp child_tid, uint64_t tls)
+long sys_clone(struct task *t, uint64_t flags, struct gaddr stack, i32_gp parent_tid,
+	       i32_gp child_tid, uint64_t tls)
 {
 	const struct clone_request req = {
 		.flags = (uint32_t)flags & ~(uint32_t)CSIGNAL,
@@ -122,9 +124,10 @@ static int unshare_fs(struct task *t)
 
 long sys_unshare(struct task *t, uint64_t flags)
 {
-	const uint64_t known = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM |
-			       CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
-			       CLONE_NEWNET | CLONE_NEWCGROUP | CLONE_NEWTIME;
+	const uint64_t known = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_THREAD |
+			       CLONE_SIGHAND | CLONE_VM | CLONE_NEWNS | CLONE_NEWUTS |
+			       CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
+			       CLONE_NEWCGROUP | CLONE_NEWTIME;
 	int err = 0;
 
 	if (flags & ~known)
@@ -132,8 +135,8 @@ long sys_unshare(struct task *t, uint64_t flags)
 	/* Threads, handlers and memory cannot be unshared once shared (unshare(2)). */
 	if ((flags & (CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)) && t->group->thread_count > 1)
 		return -EINVAL;
-	if (flags & (CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
-		     CLONE_NEWCGROUP | CLONE_NEWTIME))
+	if (flags & (CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+		     CLONE_NEWNET | CLONE_NEWCGROUP | CLONE_NEWTIME))
 		return -EPERM;
 	if (flags & CLONE_FS)
 		err = unshare_fs(t);
