@@ -1,7 +1,8 @@
 /*
- * futex(2). Waiting and waking are done by the guest thread itself on its own memory (platform futex op), so private
- * and shared futexes, requeueing and WAKE_OP have the host kernel's semantics. Here: argument checks in the order of
- * kernel/futex/syscalls.c, time-outs, restart. Priority inheritance would need host thread ids in the word: absent.
+ * futex(2). Waiting and waking are done by the guest thread itself on its own memory (platform
+ * futex op), so private and shared futexes, requeueing and WAKE_OP have the host kernel's
+ * semantics. Here: argument checks in the order of kernel/futex/syscalls.c, time-outs, restart.
+ * Priority inheritance would need host thread ids in the word: absent.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -35,7 +36,8 @@ static long futex_wait(struct task *t, const uint64_t w[4], const struct timespe
 
 static long futex_wait_again(struct task *t)
 {
-	const struct timespec abs = { .tv_sec = (time_t)t->restart.words[4], .tv_nsec = (long)t->restart.words[5] };
+	const struct timespec abs = { .tv_sec = (time_t)t->restart.words[4],
+				      .tv_nsec = (long)t->restart.words[5] };
 	long ret = futex_wait(t, t->restart.words, &abs);
 	return ret == -EINTR ? -ERESTART_RESTARTBLOCK : ret;
 }
@@ -54,7 +56,8 @@ static void timespec_add_now(struct timespec *ts)
 	}
 }
 
-static long do_wait(struct task *t, uint64_t uaddr, int op, uint32_t val, uint64_t timeout, uint32_t bitset)
+static long do_wait(struct task *t, uint64_t uaddr, int op, uint32_t val, uint64_t timeout,
+		    uint32_t bitset)
 {
 	int cmd = op & FUTEX_CMD_MASK;
 	int abs_op = FUTEX_WAIT_BITSET | (op & ~FUTEX_CMD_MASK);
@@ -84,7 +87,8 @@ static long do_wait(struct task *t, uint64_t uaddr, int op, uint32_t val, uint64
 	return -ERESTART_RESTARTBLOCK;
 }
 
-long sys_futex(struct task *t, u32_gp uaddr, int op, uint32_t val, uint64_t timeout, u32_gp uaddr2, uint32_t val3)
+long sys_futex(struct task *t, u32_gp uaddr, int op, uint32_t val, uint64_t timeout, u32_gp uaddr2,
+	       uint32_t val3)
 {
 	int cmd = op & FUTEX_CMD_MASK;
 
@@ -104,7 +108,8 @@ long sys_futex(struct task *t, u32_gp uaddr, int op, uint32_t val, uint64_t time
 		if (!guest_range_ok(t, uaddr2.addr, 4))
 			return -EFAULT;
 	}
-	const uint64_t args[6] = { uaddr.addr.va, (uint64_t)(unsigned)op, val, timeout, uaddr2.addr.va, val3 };
+	const uint64_t args[6] = { uaddr.addr.va, (uint64_t)(unsigned)op, val,
+				   timeout,       uaddr2.addr.va,         val3 };
 	long ret = plat->futex(t->ctx, args, NULL);
 	/* Waking never sleeps; an interrupt only means "try again". */
 	return ret == -EINTR ? -ERESTARTNOINTR : ret;
