@@ -101,7 +101,19 @@ long sys_getrandom(struct task *t, buf_gp buf, uint64_t buflen, uint32_t flags)
 /* An empty log: reads give nothing, sizes are 0 (syslog(2)). */
 long sys_syslog(struct task *t, int type, buf_gp buf, int len)
 {
-	enum { CLOSE, OPEN, READ, READ_ALL, READ_CLEAR, CLEAR, CONSOLE_OFF, CONSOLE_ON, LEVEL, UNREAD, BUFFER };
+	enum {
+		CLOSE,
+		OPEN,
+		READ,
+		READ_ALL,
+		READ_CLEAR,
+		CLEAR,
+		CONSOLE_OFF,
+		CONSOLE_ON,
+		LEVEL,
+		UNREAD,
+		BUFFER
+	};
 
 	if (type < CLOSE || type > BUFFER)
 		return -EINVAL;
@@ -115,7 +127,8 @@ long sys_syslog(struct task *t, int type, buf_gp buf, int len)
 }
 
 /* As a kernel without CONFIG_SECCOMP_FILTER: strict mode and filters are refused (seccomp(2)). */
-long sys_seccomp(struct task *t UNUSED, uint32_t operation UNUSED, uint32_t flags UNUSED, buf_cgp args UNUSED)
+long sys_seccomp(struct task *t UNUSED, uint32_t operation UNUSED, uint32_t flags UNUSED,
+		 buf_cgp args UNUSED)
 {
 	return -EINVAL;
 }
