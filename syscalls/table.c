@@ -1,6 +1,6 @@
 /*
- * The dispatch table and the decoding thunks, expanded from syscalls.def. A thunk turns six words into typed
- * arguments without casting function pointers.
+ * The dispatch table and the decoding thunks, expanded from syscalls.def. A thunk turns six words
+ * into typed arguments without casting function pointers.
  */
 #include <errno.h>
 
