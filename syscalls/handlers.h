@@ -1,7 +1,8 @@
 /*
- * Prototypes of all handlers, expanded from syscalls.def. Every file with handlers includes this, so a body
- * that disagrees with its row does not compile. A handler runs on the task's own sentry thread without any
- * lock and returns a count, -errno or an internal restart code (sentry/restart.h).
+ * Prototypes of all handlers, expanded from syscalls.def. Every file with handlers includes this,
+ * so a body that disagrees with its row does not compile. A handler runs on the task's own sentry
+ * thread without any lock and returns a count, -errno or an internal restart code
+ * (sentry/restart.h).
  */
 #pragma once
 
