@@ -11,8 +11,8 @@
 #define AT_EXECVE_CHECK 0x10000
 #endif
 #define TOTAL_MAX                                                                                  \
-	(6ull                                                                                      \
-	 << 20) /* three quarters of the default stack: MAX_ARG_PAGES' successor in fs/exec.c */
+	(6ull << 20) /* three quarters of the default stack: MAX_ARG_PAGES' successor in fs/exec.c \
+		      */
 
 /* Strings under way. Neighbouring strings share pages, so the last page read is kept. */
 struct copier {
