@@ -1,6 +1,6 @@
 /*
- * The task loop: run the guest until something happens, serve it, look at signals, again. One sentry thread per
- * task, as Linux has one kernel stack per task.
+ * The task loop: run the guest until something happens, serve it, look at signals, again. One
+ * sentry thread per task, as Linux has one kernel stack per task.
  */
 #include <errno.h>
 #include <linux/audit.h>
