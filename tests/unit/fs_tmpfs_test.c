@@ -266,7 +266,7 @@ static void limits(void **state)
 	assert_int_equal(s.bfree, 14);
 	assert_int_equal(rig_put(&r, "/g", "more"), 0);
 	file_put(f);
-	char name[8];
+	char name[16];
 	int err = 0, i;
 	for (i = 0; i < 20 && !err; i++) {
 		snprintf(name, sizeof(name), "/i%d", i);
