@@ -1,6 +1,6 @@
 /*
- * Scratch memory of one system call: paths, vectors, small structs. Nothing is freed one by one; arena_reset
- * frees all when the call ends. Bounded: a guest cannot make it grow past ARENA_MAX.
+ * Scratch memory of one system call: paths, vectors, small structs. Nothing is freed one by one;
+ * arena_reset frees all when the call ends. Bounded: a guest cannot make it grow past ARENA_MAX.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "platform/base/types.h"
 
 struct fmt {
-	char *buf;     /* always NUL-terminated when cap > 0 */
+	char *buf; /* always NUL-terminated when cap > 0 */
 	size_t len;
 	size_t cap;
 	bool heap;

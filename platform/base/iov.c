@@ -113,7 +113,8 @@ static ssize_t transfer(struct iov_iter *it, enum op op, char *buf, size_t n)
 	while (done < n) {
 		const struct iov_seg *s = current_seg(it);
 		size_t step = MIN(n - done, s->len - it->seg_off);
-		ssize_t r = copy_piece(it, op, buf ? buf + done : NULL, s->base + it->seg_off, step);
+		ssize_t r =
+			copy_piece(it, op, buf ? buf + done : NULL, s->base + it->seg_off, step);
 		if (r <= 0)
 			return done ? (ssize_t)done : -EFAULT;
 		iov_advance(it, (size_t)r);

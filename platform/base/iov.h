@@ -38,10 +38,10 @@ struct iov_iter {
 	struct umem mem;
 	const struct iov_seg *seg; /* borrowed; outlives the iterator */
 	size_t seg_count;
-	size_t seg_off;            /* offset into seg[0] */
-	size_t count;              /* bytes left in all */
+	size_t seg_off; /* offset into seg[0] */
+	size_t count;   /* bytes left in all */
 	enum iov_dir dir;
-	struct iov_seg one;        /* storage when there is one segment */
+	struct iov_seg one; /* storage when there is one segment */
 };
 
 /* One segment. */

@@ -71,7 +71,8 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 #define list_last(head, type, member) list_entry((head)->prev, type, member)
 
 /* The body may not remove `pos`; list_for_each_safe allows that. */
-#define list_for_each(pos, head) for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
+#define list_for_each(pos, head)                                                                   \
+	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 #define list_for_each_safe(pos, head)                                                              \
 	for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head);              \
 	     pos = pos##_next, pos##_next = pos->next)

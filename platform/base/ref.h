@@ -31,8 +31,8 @@ static inline MUST_CHECK bool ref_inc_not_zero(struct ref *r)
 	do {
 		if (old == 0)
 			return false;
-	} while (!atomic_compare_exchange_weak_explicit(&r->count, &old, old + 1,
-							memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&r->count, &old, old + 1, memory_order_relaxed, memory_order_relaxed));
 	return true;
 }
 

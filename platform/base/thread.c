@@ -12,7 +12,8 @@ int thread_start(pthread_t *out_thread, void *(*fn)(void *), void *arg)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, THREAD_STACK_SIZE);
 	sigfillset(&all);
-	/* Blocking it would only hide which host call a filter refused (platform/host/seccomp.c). */
+	/* Blocking it would only hide which host call a filter refused (platform/host/seccomp.c).
+	 */
 	sigdelset(&all, SIGSYS);
 	/* The mask is inherited, so the new thread never sees a signal. */
 	pthread_sigmask(SIG_BLOCK, &all, &old);

@@ -7,9 +7,9 @@
 #include "platform/base/thread.h"
 
 static struct mutex timer_mu = MUTEX_INIT(RANK_TIMER);
-static struct rb_root timers;             /* [timer_mu] ordered by `when`, then address */
-static struct timer *running_now;         /* [timer_mu] */
-static struct sleeper thread_sleeper;     /* of the timer thread */
+static struct rb_root timers;         /* [timer_mu] ordered by `when`, then address */
+static struct timer *running_now;     /* [timer_mu] */
+static struct sleeper thread_sleeper; /* of the timer thread */
 static pthread_t timer_thread;
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* a callback has returned */
 

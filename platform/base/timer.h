@@ -1,6 +1,7 @@
 /*
- * One-shot timers on host CLOCK_MONOTONIC. One thread serves all of them and sleeps exactly until the
- * next one is due; with none armed it sleeps for ever. Interval timers re-arm in their callback.
+ * One-shot timers on host CLOCK_MONOTONIC. One thread serves all of them and sleeps exactly until
+ * the next one is due; with none armed it sleeps for ever. Interval timers re-arm in their
+ * callback.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ struct timer {
 	void *arg;           /* [I] */
 };
 
-/* Starts the timer thread; call once per process. What was armed before waits for it. 0 or -errno. */
+/* Starts the timer thread; call once per process. What was armed before waits for it. 0 or -errno.
+ */
 int timer_start_thread(void) MUST_CHECK;
 void timer_init(struct timer *t, timer_fn *fn, void *arg);
 /* Arms or moves; DEADLINE_NEVER disarms. */

@@ -128,7 +128,8 @@ void waitq_add(struct waitq *q, struct waiter *w)
 	w->q = q;
 	w->woken = false;
 	mutex_lock(&q->mu);
-	/* A wake ends at the first exclusive waiter, so the others must come before all of these. */
+	/* A wake ends at the first exclusive waiter, so the others must come before all of these.
+	 */
 	if (w->exclusive)
 		list_add_tail(&q->waiters, &w->link);
 	else
@@ -148,8 +149,7 @@ void waitq_remove(struct waiter *w)
 static void wake_some(struct waitq *q, uint32_t events, bool all)
 {
 	mutex_lock_nested(&q->mu);
-	list_for_each_safe(pos, &q->waiters)
-	{
+	list_for_each_safe(pos, &q->waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
 		if (w->mask && events && !(w->mask & events))
 			continue;

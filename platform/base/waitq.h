@@ -33,13 +33,13 @@ struct waiter;
 typedef void waiter_fn(struct waiter *w, uint32_t events);
 
 struct waiter {
-	struct list link;    /* [q->mu] */
-	struct waitq *q;     /* [I] while queued */
-	waiter_fn *fn;       /* [I] called with q->mu held: may only wake or queue elsewhere */
-	uint32_t mask;       /* [I] poll events of interest; 0 means all */
-	bool exclusive;      /* [I] at most one exclusive waiter is called per wake */
-	bool woken;          /* [q->mu] set by fn of waitq_wait */
-	void *arg;           /* [I] for fn */
+	struct list link; /* [q->mu] */
+	struct waitq *q;  /* [I] while queued */
+	waiter_fn *fn;    /* [I] called with q->mu held: may only wake or queue elsewhere */
+	uint32_t mask;    /* [I] poll events of interest; 0 means all */
+	bool exclusive;   /* [I] at most one exclusive waiter is called per wake */
+	bool woken;       /* [q->mu] set by fn of waitq_wait */
+	void *arg;        /* [I] for fn */
 };
 
 struct waitq {
@@ -69,7 +69,7 @@ uint64_t mono_now_ns(void);
 deadline_t deadline_after_ns(uint64_t ns);
 
 struct sleeper {
-	atomic_uint state;     /* SLEEPER_* bits; also the futex word */
+	atomic_uint state; /* SLEEPER_* bits; also the futex word */
 };
 
 #define SLEEPER_WOKEN 1u       /* a wake arrived since sleeper_prepare */
@@ -94,8 +94,8 @@ void waiter_init_sleeper(struct waiter *w, struct sleeper *s, uint32_t mask);
 
 /* Drops `mu`, sleeps on `q` for `mask` (poll bits, 0 = any), takes `mu` again.
  * 0, -ERESTARTSYS or -ETIMEDOUT. No lock besides `mu` may be held. The caller loops. */
-int waitq_wait(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadline) MUST_CHECK
-	REQUIRES(mu);
+int waitq_wait(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadline)
+	MUST_CHECK REQUIRES(mu);
 /* The same as an exclusive waiter (accept, pipe readers): one wake serves one of them. */
 int waitq_wait_exclusive(struct waitq *q, struct mutex *mu, uint32_t mask, deadline_t deadline)
 	MUST_CHECK REQUIRES(mu);
