@@ -16,6 +16,7 @@
 #include "sentry/plat.h"
 #include "sentry/ptrace_guest.h"
 #include "sentry/task_priv.h"
+#include "sentry/timers.h"
 
 #define NAMESPACE_FLAGS                                                                            \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
@@ -319,6 +320,8 @@ long task_clone(struct task *t, const struct clone_request *a)
 		return err;
 	}
 	long tid = n->tid;
+	if (!(a->flags & CLONE_THREAD))
+		itimer_watch_cpu(n->group); /* an inherited RLIMIT_CPU */
 	ptrace_report_clone(t, a->flags, a->exit_signal, (int)tid);
 	if (a->flags & CLONE_VFORK) {
 		vfork_wait(n);

@@ -5,6 +5,7 @@
  */
 #include "sentry/stack.h"
 
+#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -37,6 +38,14 @@ static void put_aux(struct mm *mm, uint64_t type, uint64_t value)
 	mm->auxv[mm->auxv_words++] = value;
 }
 
+/* EDX of CPUID leaf 1, as the kernel gives it. getauxval in a static program gives libc's own word instead. */
+static uint64_t cpu_features(void)
+{
+	uint32_t eax, ebx, ecx, edx;
+
+	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) ? edx : 0;
+}
+
 /* In the kernel's order: some programs count on AT_SYSINFO_EHDR coming first. */
 static void fill_auxv(struct mm *mm, const struct stack_spec *s, const struct layout *l)
 {
@@ -48,7 +57,7 @@ static void fill_auxv(struct mm *mm, const struct stack_spec *s, const struct la
 		put_aux(mm, AT_SYSINFO_EHDR, info->vdso.addr);
 	if (getauxval(AT_MINSIGSTKSZ))
 		put_aux(mm, AT_MINSIGSTKSZ, getauxval(AT_MINSIGSTKSZ));
-	put_aux(mm, AT_HWCAP, getauxval(AT_HWCAP));
+	put_aux(mm, AT_HWCAP, cpu_features());
 	put_aux(mm, AT_PAGESZ, PAGE_SIZE);
 	put_aux(mm, AT_CLKTCK, CLOCKS_PER_SECOND);
 	put_aux(mm, AT_PHDR, s->phdr);
