@@ -32,6 +32,7 @@ struct pseudo_inode {
 struct pseudo_file {
 	struct file file;
 	struct mutex mu;    /* rank INODE */
+	uint64_t owner;     /* [I] as row->owner said on opening */
 	struct fmt content; /* [mu] */
 	bool generated;     /* [mu] */
 };
@@ -185,6 +186,7 @@ static int pseudo_open(struct inode *ino, int flags, const struct cred *c, struc
 		return -ENOMEM;
 	mutex_init(&pf->mu, RANK_INODE);
 	fmt_init_heap(&pf->content);
+	pf->owner = ref->row->owner ? ref->row->owner(ref) : 0;
 	const struct file_ops *ops = &pseudo_text_ops;
 	if (ino->type == S_IFDIR)
 		ops = &pseudo_dir_ops;
@@ -237,6 +239,15 @@ static struct pseudo_file *file_of(struct file *f)
 }
 
 /* Makes the text anew and puts it in place. 0 or -errno. */
+/* The process executes something else since: what was opened with the rights of then, perhaps to be
+ * handed to a set-user-ID program as its output, must not reach what is there now. */
+static bool has_new_owner(const struct pseudo_file *pf)
+{
+	const struct pseudo_ref *ref = ref_of(pf->file.inode);
+
+	return ref->row->owner && ref->row->owner(ref) != pf->owner;
+}
+
 static int regenerate(struct pseudo_file *pf)
 {
 	const struct pseudo_ref *ref = ref_of(pf->file.inode);
@@ -271,6 +282,8 @@ static ssize_t pseudo_read(struct file *f, struct iov_iter *it, int64_t *pos)
 	mutex_lock(&pf->mu);
 	bool stale = *pos == 0 || !pf->generated;
 	mutex_unlock(&pf->mu);
+	if (stale && has_new_owner(pf))
+		return 0;
 	if (stale) {
 		int err = regenerate(pf);
 		if (err)
@@ -341,6 +354,8 @@ static ssize_t raw_read(struct file *f, struct iov_iter *it, int64_t *pos)
 
 	if (!ref->row->read_at)
 		return -EINVAL;
+	if (has_new_owner(file_of(f)))
+		return 0;
 	ssize_t n = ref->row->read_at(ref, it, (uint64_t)*pos);
 	if (n > 0)
 		*pos += n;
@@ -353,6 +368,8 @@ static ssize_t raw_write(struct file *f, struct iov_iter *it, int64_t *pos)
 
 	if (!ref->row->write_at)
 		return -EINVAL;
+	if (has_new_owner(file_of(f)))
+		return 0;
 	ssize_t n = ref->row->write_at(ref, it, (uint64_t)*pos);
 	if (n > 0)
 		*pos += n;

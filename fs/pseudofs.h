@@ -46,6 +46,9 @@ struct pseudo_row {
 	ssize_t (*write_at)(const struct pseudo_ref *ref, struct iov_iter *it, uint64_t pos);
 	/* Any file that opens: a check of its own before, 0 or -errno. */
 	int (*may_open)(const struct pseudo_ref *ref, int flags, const struct cred *c);
+	/* Whose content it is: an open file gives nothing any more once this has changed. NULL:
+	 * always the same's. */
+	uint64_t (*owner)(const struct pseudo_ref *ref);
 
 	/* Links: text as readlink(2) gives it, NUL-terminated; its length or -errno. follow makes
 	 * the link a magic one. */

@@ -32,11 +32,13 @@ DEFINE_REF(mm);
 
 static struct mm *mm_alloc(void)
 {
+	static atomic_ullong last_id;
 	struct mm *mm = mem_zalloc(sizeof(*mm));
 
 	if (!mm)
 		return NULL;
 	ref_init(&mm->ref);
+	mm->id = atomic_fetch_add(&last_id, 1) + 1;
 	atomic_init(&mm->users, 1);
 	mutex_init(&mm->mu, RANK_MM);
 	mm->mmap_base = mm->hole_from = plat->info()->task_max;

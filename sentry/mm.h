@@ -49,6 +49,7 @@ struct vma {
 
 struct mm {
 	struct ref ref;      /* users: tasks, /proc readers */
+	uint64_t id;         /* [I] never used again */
 	atomic_int users;    /* tasks; the stub is freed with the last one */
 	struct mutex mu;     /* rank MM */
 	struct plat_as *as;  /* [I] until the last user is gone, then NULL under mu */

@@ -46,6 +46,22 @@ int proc_may_open(const struct pseudo_ref *ref, int flags UNUSED, const struct c
 	return proc_may_look(ref);
 }
 
+/* 0 when it has none. */
+static uint64_t proc_mm_id(const struct pseudo_ref *ref)
+{
+	struct task *t = proc_task(ref);
+	uint64_t id = 0;
+
+	if (!t)
+		return 0;
+	mutex_lock(&t->mu);
+	if (t->mm)
+		id = t->mm->id;
+	mutex_unlock(&t->mu);
+	task_put(t);
+	return id;
+}
+
 int proc_mm(const struct pseudo_ref *ref, struct mm **out)
 {
 	int err = proc_may_look(ref);
@@ -559,7 +575,7 @@ static const struct pseudo_dir_ops proc_task_dir = { .lookup = task_dir_lookup,
 #define TASK_SECRET(n, m, fn)                                                                      \
 	{                                                                                          \
 		.name = (n), .mode = S_IFREG | (m), .show = (fn), .attr = proc_task_attr,          \
-		.may_open = proc_may_open                                                          \
+		.may_open = proc_may_open, .owner = proc_mm_id                                     \
 	}
 #define TASK_LINK(n, fn)                                                                           \
 	{                                                                                          \
@@ -606,7 +622,8 @@ static const struct pseudo_row attr_rows[] = {
 		  .read_at = mem_read,                                                             \
 		  .write_at = mem_write,                                                           \
 		  .attr = proc_task_attr,                                                          \
-		  .may_open = proc_may_open },                                                     \
+		  .may_open = proc_may_open,                                                       \
+		  .owner = proc_mm_id },                                                           \
 		TASK_LINK("cwd", cwd), TASK_LINK("root", root), TASK_LINK("exe", exe),             \
 		TASK_FILE("mounts", 0444, show_mounts),                                            \
 		TASK_FILE("mountinfo", 0444, show_mountinfo), TASK_TEXT("wchan", 0444, "0"),       \
