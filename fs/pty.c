@@ -483,7 +483,7 @@ static long open_peer(struct file *f, int flags)
 	if (!f->path.dentry)
 		return -ENODEV;
 	struct path root = { f->path.mnt, f->path.dentry->sb->root };
-	int err = fs_ctx_new(path_get(root), path_get(root), 0, &ctx);
+	int err = fs_ctx_new(root, root, 0, &ctx);
 	if (err)
 		return err;
 	struct fs_lookup l = { .ctx = ctx, .cred = fs_hooks->current_cred(), .base = root };

@@ -1,8 +1,8 @@
 /*
- * From a spec to a running sandbox. Order matters: everything that forks comes while there is one thread; everything
- * that opens host files comes before the filter; the first guest instruction comes after it. The main thread
- * then only takes host signals (children, terminal, time-out) and must live as long as the process, because stubs and
- * gofer die with it.
+ * From a spec to a running sandbox. Order matters: everything that forks comes while there is one
+ * thread; everything that opens host files comes before the filter; the first guest instruction
+ * comes after it. The main thread then only takes host signals (children, terminal, time-out) and
+ * must live as long as the process, because stubs and gofer die with it.
  */
 #include "sentry/boot.h"
 
@@ -64,14 +64,15 @@ static int choose_platform(const struct sandbox_spec *spec)
 {
 	plat = spec->platform ? platform_find(spec->platform) : platform_at(0);
 	if (!plat) {
-		log_error("no platform is called '%s'; 'pinfold doctor' lists them", spec->platform);
+		log_error("no platform is called '%s'; 'pinfold doctor' lists them",
+			  spec->platform);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* Only a platform that does not start is asked why: the probe costs more than the start. `start` is one of its
- * steps. */
+/* Only a platform that does not start is asked why: the probe costs more than the start. `start` is
+ * one of its steps. */
 static int start_platform(int (*start)(void))
 {
 	char why[256];
@@ -95,8 +96,8 @@ static void raise_fd_limit(void)
 	}
 }
 
-/* What else was inherited is nobody's here: the guest gets the three standard ones, and our processes have no use for
- * the caller's files. `keep` is the trace's, or -1. */
+/* What else was inherited is nobody's here: the guest gets the three standard ones, and our
+ * processes have no use for the caller's files. `keep` is the trace's, or -1. */
 static void close_inherited(int keep)
 {
 	if (keep >= 3)
@@ -124,7 +125,8 @@ static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **ou
 		if (v->kind == VIEW_TMPFS)
 			continue;
 		exports[cfg.export_count++] =
-			(struct gofer_export){ .host_path = v->host, .writable = v->kind == VIEW_RW };
+			(struct gofer_export){ .host_path = v->host,
+					       .writable = v->kind == VIEW_RW };
 	}
 	int err = gofer_start(&cfg, &fd, &pid);
 	mem_free(exports);
@@ -132,8 +134,8 @@ static int start_gofer(const struct sandbox_spec *spec, struct gofer_client **ou
 	return err ? err : gofer_client_new(fd, out);
 }
 
-/* Descriptors 0-2 of the caller become the guest's. One that is closed stays closed inside; its number is taken here
- * so that nothing of ours lands on it. */
+/* Descriptors 0-2 of the caller become the guest's. One that is closed stays closed inside; its
+ * number is taken here so that nothing of ours lands on it. */
 static int stdio_files(struct fdtable *files, const struct fs_lookup *at)
 {
 	struct file *f;
@@ -156,13 +158,15 @@ static int stdio_files(struct fdtable *files, const struct fs_lookup *at)
 	return 0;
 }
 
-static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *gofer, struct task **out)
+static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *gofer,
+			  struct task **out)
 {
 	struct path root;
 	struct fs_ctx *fs;
 	struct fdtable *files;
 	struct cred *cred = cred_new(spec->uid, spec->gid, spec->groups, spec->group_count);
-	/* The tree is built with all capabilities: mount points may be made where the user may not write. */
+	/* The tree is built with all capabilities: mount points may be made where the user may not
+	 * write. */
 	struct cred *builder = cred_new(0, 0, NULL, 0);
 	int err = cred && builder ? 0 : -ENOMEM;
 
@@ -171,7 +175,8 @@ static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *
 	cred_put(builder);
 	if (err)
 		return err;
-	err = fs_ctx_new(path_get(root), root, 022, &fs);
+	err = fs_ctx_new(root, root, 022, &fs);
+	path_put(root);
 	if (!err)
 		err = fdtable_new(&files);
 	if (!err)
@@ -201,7 +206,8 @@ static void init_stopped(bool stopped)
 		syscall(SYS_tgkill, getpid(), main_tid, STOP_SIGNAL);
 }
 
-/* pinfold stops with its first process, so that the shell outside gets its terminal back, and both go on together. */
+/* pinfold stops with its first process, so that the shell outside gets its terminal back, and both
+ * go on together. */
 static void stop_with_guest(void)
 {
 	struct k_siginfo info;
@@ -239,7 +245,8 @@ static void reap_children(void)
 		stub_death_check();
 }
 
-/* A signal that somebody sent to pinfold reaches the command; one that the terminal made reaches the foreground group. */
+/* A signal that somebody sent to pinfold reaches the command; one that the terminal made reaches
+ * the foreground group. */
 static void forward(const siginfo_t *si)
 {
 	struct k_siginfo info;
@@ -255,7 +262,8 @@ static void forward(const siginfo_t *si)
 	group_put(g);
 }
 
-/* Until the first process has ended; its wait status, -ETIMEDOUT, or -ENOMEM at the memory limit. */
+/* Until the first process has ended; its wait status, -ETIMEDOUT, or -ENOMEM at the memory limit.
+ */
 static int main_loop(deadline_t deadline)
 {
 	sigset_t all;
@@ -267,7 +275,8 @@ static int main_loop(deadline_t deadline)
 		deadline_t next = MIN(deadline, onecpu_until());
 		if (next != DEADLINE_NEVER) {
 			uint64_t now = mono_now_ns(), left = next > now ? next - now : 0;
-			ts = (struct timespec){ (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+			ts = (struct timespec){ (time_t)(left / 1000000000u),
+						(long)(left % 1000000000u) };
 			tsp = &ts;
 		}
 		int sig = sigtimedwait(&all, &si, tsp);
@@ -296,7 +305,8 @@ static int main_loop(deadline_t deadline)
 static int exit_status(const struct sandbox_spec *spec, int status)
 {
 	if (status == -ETIMEDOUT) {
-		log_error("time-out of %.3g s: the sandbox was ended", (double)spec->timeout_ns / 1e9);
+		log_error("time-out of %.3g s: the sandbox was ended",
+			  (double)spec->timeout_ns / 1e9);
 		return STATUS_TIMEOUT;
 	}
 	if (status == -ENOMEM) {
@@ -319,16 +329,19 @@ static int prepare_kernel(const struct sandbox_spec *spec)
 	task_hooks_install();
 	stop_init_hook = init_stopped;
 	init_end_hook = init_ended;
-	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group). */
+	/* Who is not watched by a shell is not stopped by its terminal (an orphaned process group).
+	 */
 	session_init_is_watched = session_is_watched_outside();
 	uts_init(spec->hostname);
 	trace_init(spec->trace_fd);
-	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT, (uint32_t)PID_MAX_DEFAULT));
+	pid_set_limit((int)MIN(spec->pids_limit ? spec->pids_limit : TASKS_MAX_DEFAULT,
+			       (uint32_t)PID_MAX_DEFAULT));
 	return 0;
 }
 
-/* Everything before the first task. The helpers are forked first, so that they get ready on another processor while
- * this one does what needs neither; then the platform is waited for, and last the gofer, by the first request. */
+/* Everything before the first task. The helpers are forked first, so that they get ready on another
+ * processor while this one does what needs neither; then the platform is waited for, and last the
+ * gofer, by the first request. */
 static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 {
 	struct gofer_client *gofer;
@@ -338,8 +351,8 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 		return err;
 	close_inherited(spec->trace_fd);
 	raise_fd_limit();
-	/* First of all, so that the helpers and the stubs are in it too: who takes over the sentry can then reach no
-	 * other process of the user's. */
+	/* First of all, so that the helpers and the stubs are in it too: who takes over the sentry
+	 * can then reach no other process of the user's. */
 	err = host_enter_domain();
 	if (err)
 		return fail("cannot enter a Landlock domain", err);
@@ -376,7 +389,8 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 
 static int run_threads(struct task *init, const struct sandbox_spec *spec)
 {
-	int err = host_confine(strcmp(plat->name, "ptrace") == 0 ? HOST_SENTRY_PTRACE : HOST_SENTRY);
+	int err =
+		host_confine(strcmp(plat->name, "ptrace") == 0 ? HOST_SENTRY_PTRACE : HOST_SENTRY);
 
 	if (!err)
 		err = init_exec_start(init, spec);
@@ -390,16 +404,19 @@ int sandbox_run(const struct sandbox_spec *spec)
 	sigset_t all;
 
 	main_tid = gettid();
-	/* One arena: an idle sandbox stays small, and malloc never asks sysfs for the processors nor procfs for the
-	 * overcommit mode, which the filter forbids. Each thread's cache takes the load off its lock. */
+	/* One arena: an idle sandbox stays small, and malloc never asks sysfs for the processors
+	 * nor procfs for the overcommit mode, which the filter forbids. Each thread's cache takes
+	 * the load off its lock. */
 	mallopt(M_ARENA_MAX, 1);
-	/* An arena that shrinks makes malloc read /proc/sys/vm/overcommit_memory, which is forbidden too. */
+	/* An arena that shrinks makes malloc read /proc/sys/vm/overcommit_memory, which is
+	 * forbidden too. */
 	mallopt(M_TRIM_THRESHOLD, 64 << 20);
 	if (prepare(spec, &init))
 		return STATUS_SETUP;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
-	deadline_t deadline = spec->timeout_ns ? deadline_after_ns(spec->timeout_ns) : DEADLINE_NEVER;
+	deadline_t deadline =
+		spec->timeout_ns ? deadline_after_ns(spec->timeout_ns) : DEADLINE_NEVER;
 	int err = run_threads(init, spec);
 	if (err) {
 		fail("cannot confine the sentry", err);

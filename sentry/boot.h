@@ -38,7 +38,6 @@ struct sandbox_spec {
 	uint32_t pids_limit;           /* guest threads in all */
 	uint64_t timeout_ns;           /* 0: none; at the end the guest is killed, status 124 */
 	int trace_fd;                  /* -1: no trace */
-	bool private_tmp;              /* an empty tmpfs at /tmp */
 };
 
 /*

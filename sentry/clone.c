@@ -1,6 +1,6 @@
 /*
- * fork, vfork, clone and clone3: kernel/fork.c copy_process. Everything that can fail is made first; then the new
- * task becomes visible under tasks_mu; then it runs.
+ * fork, vfork, clone and clone3: kernel/fork.c copy_process. Everything that can fail is made
+ * first; then the new task becomes visible under tasks_mu; then it runs.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -39,6 +39,22 @@ static int check_flags(const struct clone_request *a)
 	if (a->exit_signal < 0 || a->exit_signal > SIG_COUNT)
 		return -EINVAL;
 	return f & NAMESPACE_FLAGS ? -EPERM : 0;
+}
+
+int task_unshare_files(struct task *t)
+{
+	struct fdtable *n, *old = t->files;
+
+	if (!fdtable_is_shared(old))
+		return 0;
+	int err = fdtable_copy(old, &n);
+	if (err)
+		return err;
+	mutex_lock(&t->mu);
+	t->files = n;
+	mutex_unlock(&t->mu);
+	fdtable_put(old);
+	return 0;
 }
 
 static int copy_files(struct task *t, struct task *n, uint64_t flags)
@@ -92,7 +108,8 @@ static int copy_mm(struct task *t, struct task *n, uint64_t flags)
 	return 0;
 }
 
-/* A process of its own: inherits limits, nice, oom score; itimers and pending signals start empty. */
+/* A process of its own: inherits limits, nice, oom score; itimers and pending signals start empty.
+ */
 static int copy_group(struct task *t, struct task *n, const struct clone_request *a)
 {
 	struct group *g, *old = t->group;
@@ -143,7 +160,8 @@ static void copy_task_fields(struct task *t, struct task *n, const struct clone_
 }
 
 /* The new group's place in the tree. */
-static void link_group_locked(struct task *t, struct task *n, const struct clone_request *a) REQUIRES(tasks_mu)
+static void link_group_locked(struct task *t, struct task *n, const struct clone_request *a)
+	REQUIRES(tasks_mu)
 {
 	struct group *g = n->group, *old = t->group;
 
@@ -164,8 +182,8 @@ static void link_group_locked(struct task *t, struct task *n, const struct clone
 	group_link_locked(g);
 }
 
-/* Makes n visible. A signal that came meanwhile restarts the call, so that a process cannot fork away from a
- * signal sent to its group (kernel/fork.c: recalc_sigpending, ERESTARTNOINTR). */
+/* Makes n visible. A signal that came meanwhile restarts the call, so that a process cannot fork
+ * away from a signal sent to its group (kernel/fork.c: recalc_sigpending, ERESTARTNOINTR). */
 static int publish(struct task *t, struct task *n, const struct clone_request *a)
 {
 	struct group *g = n->group;
@@ -237,7 +255,8 @@ static int make_task(struct task *t, const struct clone_request *a, struct task 
 	return 0;
 }
 
-/* The parent of a vfork sleeps until the child execs or ends; a fatal signal ends the wait, others do not. */
+/* The parent of a vfork sleeps until the child execs or ends; a fatal signal ends the wait, others
+ * do not. */
 static void vfork_wait(struct task *n)
 {
 	mutex_lock(&tasks_mu);
@@ -260,8 +279,10 @@ static int store_ids(struct task *t, struct task *n, const struct clone_request 
 {
 	int32_t tid = n->tid;
 
-	/* As in the kernel, a bad address is ignored for the child's copy and fails for the others. */
-	if ((a->flags & CLONE_PARENT_SETTID) && guest_write(t, gaddr(a->parent_tid), &tid, sizeof(tid)))
+	/* As in the kernel, a bad address is ignored for the child's copy and fails for the others.
+	 */
+	if ((a->flags & CLONE_PARENT_SETTID) &&
+	    guest_write(t, gaddr(a->parent_tid), &tid, sizeof(tid)))
 		return -EFAULT;
 	if ((a->flags & CLONE_CHILD_SETTID) &&
 	    mm_copy_out(n->mm, a->child_tid, &tid, sizeof(tid)) != sizeof(tid))
@@ -331,7 +352,8 @@ long task_clone(struct task *t, const struct clone_request *a)
 	return tid;
 }
 
-int task_new_init(const struct cred *cred, struct fs_ctx *fs, struct fdtable *files, struct task **out)
+int task_new_init(const struct cred *cred, struct fs_ctx *fs, struct fdtable *files,
+		  struct task **out)
 {
 	struct task *t = task_alloc();
 	struct group *g = group_alloc();

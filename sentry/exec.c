@@ -365,28 +365,11 @@ static void set_regs(struct exec *x)
 	x->t->regs_replaced = true;
 }
 
-/* The descriptor table becomes the task's own (CLONE_FILES without CLONE_THREAD). -ENOMEM. */
-static int unshare_files(struct task *t)
-{
-	struct fdtable *n, *old = t->files;
-
-	if (!fdtable_is_shared(old))
-		return 0;
-	int err = fdtable_copy(old, &n);
-	if (err)
-		return err;
-	mutex_lock(&t->mu);
-	t->files = n;
-	mutex_unlock(&t->mu);
-	fdtable_put(old);
-	return 0;
-}
-
 /* The point of no return lies behind: an error means death. */
 static int commit(struct exec *x)
 {
 	struct task *t = x->t;
-	int err = unshare_files(t);
+	int err = task_unshare_files(t);
 
 	if (err)
 		return err;

@@ -211,6 +211,8 @@ struct clone_request {
 	size_t set_tid_count;
 };
 
+/* The descriptor table becomes t's own if others share it; t is the caller. 0 or -ENOMEM. */
+int task_unshare_files(struct task *t) MUST_CHECK;
 /* The new tid or -errno. */
 long task_clone(struct task *t, const struct clone_request *a);
 /* The first task (pid 1) of the sandbox, not yet running. It has no address space before it executes. Gives. */

@@ -91,7 +91,7 @@ static int mount_at(const struct fs_lookup *l, const char *guest, struct superbl
 }
 
 /* What every sandbox has beside its views. */
-static int mount_kernel_trees(const struct fs_lookup *l, const struct sandbox_spec *spec)
+static int mount_kernel_trees(const struct fs_lookup *l)
 {
 	struct superblock *sb;
 	int err;
@@ -99,20 +99,15 @@ static int mount_kernel_trees(const struct fs_lookup *l, const struct sandbox_sp
 		const char *guest, *source, *options;
 		int (*make)(struct superblock **out);
 		unsigned flags;
-		bool wanted;
 	} rows[] = {
-		{ "/proc", "proc", NULL, procfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC, true },
-		{ "/sys", "sysfs", NULL, sysfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY,
-		  true },
-		{ "/dev", "devtmpfs", NULL, devfs_new, MS_NOSUID, true },
-		{ "/dev/pts", "devpts", NULL, devpts_new, MS_NOSUID | MS_NOEXEC, true },
-		{ "/dev/shm", "tmpfs", "mode=1777", NULL, MS_NOSUID | MS_NODEV, true },
-		{ "/tmp", "tmpfs", "mode=1777", NULL, MS_NOSUID | MS_NODEV, spec->private_tmp },
+		{ "/proc", "proc", NULL, procfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC },
+		{ "/sys", "sysfs", NULL, sysfs_new, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY },
+		{ "/dev", "devtmpfs", NULL, devfs_new, MS_NOSUID },
+		{ "/dev/pts", "devpts", NULL, devpts_new, MS_NOSUID | MS_NOEXEC },
+		{ "/dev/shm", "tmpfs", "mode=1777", NULL, MS_NOSUID | MS_NODEV },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (!rows[i].wanted)
-			continue;
 		err = rows[i].make ? rows[i].make(&sb) : tmpfs_new(rows[i].options, &sb);
 		if (!err)
 			err = mount_at(l, rows[i].guest, sb, rows[i].source, rows[i].flags);
@@ -149,11 +144,11 @@ int view_build(const struct sandbox_spec *spec, struct gofer_client *gofer, cons
 
 	if (err)
 		return err;
-	err = fs_ctx_new(path_get(*out_root), path_get(*out_root), 0, &ctx);
+	err = fs_ctx_new(*out_root, *out_root, 0, &ctx);
 	if (err)
 		return err;
 	const struct fs_lookup l = { .ctx = ctx, .cred = cred };
-	err = mount_kernel_trees(&l, spec);
+	err = mount_kernel_trees(&l);
 	for (size_t i = 1; !err && i < spec->view_count; i++) {
 		const struct view *v = &spec->views[i];
 		err = view_superblock(v, gofer, export, &sb);

@@ -7,7 +7,7 @@
 struct gofer_client;
 
 /*
- * Mounts all views, then proc, sys, dev, dev/pts, dev/shm and, when asked for, tmp. View i that shows a host
+ * Mounts all views, then proc, sys, dev, dev/pts and dev/shm. View i that shows a host
  * tree is export number "how many such views came before". Gives the root path. 0 or -errno after a line that
  * names the view.
  */

@@ -92,21 +92,6 @@ long sys_clone3(struct task *t, buf_cgp args, uint64_t size)
 	return task_clone(t, &req);
 }
 
-static int unshare_files(struct task *t)
-{
-	struct fdtable *copy;
-	int err = fdtable_copy(t->files, &copy);
-
-	if (err)
-		return err;
-	mutex_lock(&t->mu);
-	struct fdtable *old = t->files;
-	t->files = copy;
-	mutex_unlock(&t->mu);
-	fdtable_put(old);
-	return 0;
-}
-
 static int unshare_fs(struct task *t)
 {
 	struct fs_ctx *copy;
@@ -141,6 +126,6 @@ long sys_unshare(struct task *t, uint64_t flags)
 	if (flags & CLONE_FS)
 		err = unshare_fs(t);
 	if (!err && (flags & CLONE_FILES))
-		err = unshare_files(t);
+		err = task_unshare_files(t);
 	return err;
 }

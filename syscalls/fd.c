@@ -31,27 +31,11 @@ long sys_close(struct task *t, int fd)
 	return err == -ERESTARTSYS ? -EINTR : err;
 }
 
-/* The caller's table becomes its own. */
-static int unshare_files(struct task *t)
-{
-	struct fdtable *copy;
-
-	int err = fdtable_copy(t->files, &copy);
-	if (err)
-		return err;
-	mutex_lock(&t->mu);
-	struct fdtable *old = t->files;
-	t->files = copy;
-	mutex_unlock(&t->mu);
-	fdtable_put(old);
-	return 0;
-}
-
 long sys_close_range(struct task *t, uint32_t first, uint32_t last, uint32_t flags)
 {
 	if ((flags & ~(uint32_t)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)) || first > last)
 		return -EINVAL;
-	int err = flags & CLOSE_RANGE_UNSHARE ? unshare_files(t) : 0;
+	int err = flags & CLOSE_RANGE_UNSHARE ? task_unshare_files(t) : 0;
 	if (!err)
 		fd_close_range(t->files, first, last, flags & CLOSE_RANGE_CLOEXEC);
 	return err;
