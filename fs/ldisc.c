@@ -364,7 +364,7 @@ size_t ldisc_in_count(const struct ldisc *ld)
 {
 	size_t n = 0;
 
-	if (!lflag(ld, ICANON))
+	if (!lflag(ld, ICANON) || lflag(ld, EXTPROC))
 		return ld->head - ld->tail;
 	for (unsigned i = ld->tail; i != ld->canon_head; i++)
 		n += !(is_line_end(ld, i) && in_at(ld, i) == EOF_MARK);
