@@ -394,8 +394,8 @@ static int run_threads(struct task *init, const struct sandbox_spec *spec)
 
 	if (!err)
 		err = init_exec_start(init, spec);
-	/* What is armed meanwhile waits for it. */
-	return err ? err : onecpu_without(timer_start_thread);
+	/* Else the end of it starts the timers, unless one is armed before. */
+	return err || onecpu_until() != DEADLINE_NEVER ? err : timer_start_thread();
 }
 
 int sandbox_run(const struct sandbox_spec *spec)

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "platform/base/log.h"
+#include "platform/base/timer.h"
 #include "sentry/plat.h"
 
 /* A program that has run for so long gains more from other processors than its calls lose. */
@@ -57,21 +59,6 @@ void onecpu_join(int pid)
 	onecpu_note(pid);
 }
 
-int onecpu_without(int (*start)(void))
-{
-	bool kept = atomic_load(&active);
-
-	if (kept)
-		let_go(0);
-	int err = start();
-	if (kept)
-		(void)sched_setaffinity(0, sizeof(here), &here);
-	/* The end may have come meanwhile. */
-	if (kept && !atomic_load(&active))
-		let_go(0);
-	return err;
-}
-
 deadline_t onecpu_until(void)
 {
 	return atomic_load(&active) ? until : DEADLINE_NEVER;
@@ -87,4 +74,7 @@ void onecpu_end(void)
 			let_go(tid);
 	}
 	plat->spread(&all, sizeof(all));
+	int err = timer_start_thread();
+	if (err)
+		log_error("timers cannot run: no thread for them: error %d", -err);
 }

@@ -13,9 +13,8 @@ void onecpu_begin(void);
 void onecpu_note(int tid);
 /* Brings a helper here that was started before; it is noted. */
 void onecpu_join(int pid);
-/* Calls start(), on the thread that began, such that a thread it makes is not kept. */
-int onecpu_without(int (*start)(void)) MUST_CHECK;
 /* When it shall end at the latest; DEADLINE_NEVER: it has ended or never began. */
 deadline_t onecpu_until(void);
-/* Lets everything run everywhere again; nothing when it has ended. Any thread, no lock held. */
+/* Lets everything run everywhere again, and starts the timers; nothing when it has ended. Any
+ * thread, no lock held. */
 void onecpu_end(void);

@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
+#include "platform/base/log.h"
 #include "platform/base/thread.h"
 
 static struct mutex timer_mu = MUTEX_INIT(RANK_TIMER);
 static struct rb_root timers;         /* [timer_mu] ordered by `when`, then address */
 static struct timer *running_now;     /* [timer_mu] */
 static struct sleeper thread_sleeper; /* of the timer thread */
-static pthread_t timer_thread;
+static struct mutex start_mu = MUTEX_INIT(RANK_HASH);
+static atomic_bool started;
+static pthread_t timer_thread;            /* [I] once started */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* a callback has returned */
 
 static bool timer_less(const struct timer *a, const struct timer *b)
@@ -73,10 +77,17 @@ static void *timer_main(void *arg UNUSED)
 	return NULL;
 }
 
+/* Its sleeper needs no set-up: 0 is how it begins. */
 int timer_start_thread(void)
 {
-	sleeper_init(&thread_sleeper);
-	return thread_start(&timer_thread, timer_main, NULL);
+	if (atomic_load(&started))
+		return 0;
+	mutex_lock(&start_mu);
+	int err = atomic_load(&started) ? 0 : thread_start(&timer_thread, timer_main, NULL);
+	if (!err)
+		atomic_store(&started, true);
+	mutex_unlock(&start_mu);
+	return err;
 }
 
 void timer_init(struct timer *t, timer_fn *fn, void *arg)
@@ -95,8 +106,12 @@ void timer_arm(struct timer *t, deadline_t when)
 		first = timer_first_locked() == t;
 	}
 	mutex_unlock(&timer_mu);
-	if (first)
-		sleeper_wake(&thread_sleeper);
+	if (!first)
+		return;
+	int err = timer_start_thread();
+	if (err)
+		log_error("timers cannot run: no thread for them: error %d", -err);
+	sleeper_wake(&thread_sleeper);
 }
 
 void timer_disarm(struct timer *t)

@@ -21,8 +21,8 @@ struct timer {
 	void *arg;           /* [I] */
 };
 
-/* Starts the timer thread; call once per process. What was armed before waits for it. 0 or -errno.
- */
+/* Starts the timer thread if it does not run yet; the first timer_arm does so too. 0 or -errno.
+ * Any thread. */
 int timer_start_thread(void) MUST_CHECK;
 void timer_init(struct timer *t, timer_fn *fn, void *arg);
 /* Arms or moves; DEADLINE_NEVER disarms. */
