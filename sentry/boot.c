@@ -175,8 +175,8 @@ static int make_init_task(const struct sandbox_spec *spec, struct gofer_client *
 	cred_put(builder);
 	if (err)
 		return err;
+	/* The root's reference is the sandbox's own and stays. */
 	err = fs_ctx_new(root, root, 022, &fs);
-	path_put(root);
 	if (!err)
 		err = fdtable_new(&files);
 	if (!err)
