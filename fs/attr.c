@@ -10,6 +10,7 @@
 
 #include "fs/hooks.h"
 #include "fs/inotify.h"
+#include "fs/lease.h"
 #include "fs/walk.h"
 
 #define ST_VALID 0x20 /* f_flags holds mount flags: include/linux/statfs.h */
@@ -212,7 +213,9 @@ int vfs_truncate(struct path p, const struct cred *c, uint64_t size)
 		err = inode_get_write(ino);
 	if (err)
 		return err;
-	err = inode_truncate(ino, c, size);
+	err = lease_break(ino, true, false);
+	if (!err)
+		err = inode_truncate(ino, c, size);
 	inode_put_write(ino);
 	if (!err)
 		fsnotify_dentry(p.dentry, IN_MODIFY);

@@ -11,6 +11,7 @@
 #include "fs/epoll.h"
 #include "fs/hooks.h"
 #include "fs/inotify.h"
+#include "fs/lease.h"
 #include "fs/lock_file.h"
 #include "fs/mount.h"
 #include "fs/namei.h"
@@ -36,6 +37,8 @@ void file_init(struct file *f, const struct file_ops *ops, struct inode *ino, un
 	f->owner = (struct file_owner){ .type = -1 };
 	list_init(&f->epoll_links);
 	f->counts_writer = false;
+	f->counts_reader = false;
+	f->created = false;
 	atomic_init(&f->lock_count, 0);
 }
 
@@ -48,14 +51,17 @@ static void file_free(struct file *f)
 	if (!(flags & O_PATH) && f->path.dentry)
 		fsnotify_file(f, file_can_write(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE);
 	lock_file_gone(f);
+	lease_file_gone(f);
 	struct inode *ino = f->inode;
 	struct path path = f->path;
 	struct cred *cred = f->cred;
-	bool writer = f->counts_writer;
+	bool writer = f->counts_writer, reader = f->counts_reader;
 	mutex_fini(&f->pos_mu);
 	f->ops->release(f); /* frees f */
 	if (writer)
 		inode_put_write(path.dentry->inode);
+	if (reader)
+		atomic_fetch_sub(&path.dentry->inode->readers, 1);
 	inode_put(ino);
 	path_put(path);
 	cred_put(cred);

@@ -43,6 +43,7 @@ void inode_init(struct inode *ino, struct superblock *sb, const struct inode_ops
 	list_init(&ino->watches);
 	ino->ipc = NULL;
 	atomic_init(&ino->writers, 0);
+	atomic_init(&ino->readers, 0);
 	atomic_init(&ino->no_setid, false);
 	ino->dead = false;
 	ino->linkable = false;

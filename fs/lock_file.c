@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 
 #include "fs/hooks.h"
+#include "fs/lease.h"
 #include "platform/base/alloc.h"
 
 #define QUEUES 16
@@ -371,4 +372,5 @@ void lock_show(struct fmt *out)
 			fmt_printf(out, "%lld\n", (long long)r->range.end);
 	}
 	mutex_unlock(&mu);
+	lease_show(out, &n);
 }

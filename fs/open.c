@@ -10,6 +10,7 @@
 #include "fs/hooks.h"
 #include "fs/hostfd.h"
 #include "fs/inotify.h"
+#include "fs/lease.h"
 #include "fs/pipe.h"
 #include "fs/walk.h"
 #include "platform/base/alloc.h"
@@ -102,26 +103,49 @@ static void finish_file(struct file *f, struct path p, int flags, const struct c
 	f->cred = cred_get((struct cred *)(uintptr_t)c);
 }
 
+/* Counts the open before leases are asked: a lease that comes later sees the count. */
+static int begin_open(struct inode *ino, int flags)
+{
+	bool write = (flags & O_ACCMODE) != O_RDONLY;
+
+	if (ino->type != S_IFREG)
+		return 0;
+	int err = write ? inode_get_write(ino) : 0;
+	if (!err && !write)
+		atomic_fetch_add(&ino->readers, 1);
+	return err;
+}
+
+static void undo_open(struct inode *ino, int flags)
+{
+	if (ino->type != S_IFREG)
+		return;
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		inode_put_write(ino);
+	else
+		atomic_fetch_sub(&ino->readers, 1);
+}
+
 static int open_checked(struct path p, int flags, const struct cred *c, struct file **out)
 {
 	struct inode *ino = p.dentry->inode;
-	bool writer = ino->type == S_IFREG && (flags & O_ACCMODE) != O_RDONLY;
-	int err = 0;
+	bool regular = ino->type == S_IFREG, write = (flags & O_ACCMODE) != O_RDONLY;
+	int err = begin_open(ino, flags);
 
-	if (writer) {
-		err = inode_get_write(ino);
-		if (err)
-			return err;
+	if (err)
+		return err;
+	if (regular && write)
 		err = mount_want_write(p.mnt);
-	}
+	if (!err && regular)
+		err = lease_break(ino, write, flags & O_NONBLOCK);
 	if (!err)
 		err = open_inode(ino, flags, c, out);
 	if (err) {
-		if (writer)
-			inode_put_write(ino);
+		undo_open(ino, flags);
 		return err;
 	}
-	finish_file(*out, p, flags, c, writer);
+	finish_file(*out, p, flags, c, regular && write);
+	(*out)->counts_reader = regular && !write;
 	return 0;
 }
 

@@ -191,6 +191,7 @@ struct inode {
 	struct list posix_locks; /* [lock_file.c's lock] */
 	struct list flocks;      /* [lock_file.c's lock] */
 	struct list watches;     /* [inotify's lock] */
+	atomic_int readers;      /* regular: open only for reading */
 	void *ipc;               /* [mu] pipe of a fifo, bound unix socket: owned by those files */
 	atomic_int writers;      /* open for writing; negative: denied by exec (ETXTBSY) */
 	struct mutex
@@ -318,6 +319,7 @@ struct file {
 	struct file_owner owner; /* [pos_mu] */
 	struct list epoll_links; /* [epoll's lock] interest entries on this file */
 	bool counts_writer;      /* [I] holds one of inode->writers */
+	bool counts_reader;      /* [I] holds one of inode->readers */
 	bool created;            /* [I] this open made the file (F_CREATED_QUERY) */
 	atomic_uint lock_count;  /* [a] flock and OFD locks that may exist on it (lock_file.c) */
 };

@@ -3,10 +3,13 @@
  * the machine can be changed.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "fs/lease.h"
 #include "fs/pty.h"
 #include "platform/host/host.h"
 #include "sentry/limits.h"
@@ -96,6 +99,25 @@ static int show_threads_max(const struct pseudo_ref *ref UNUSED, struct fmt *out
 {
 	fmt_printf(out, "%llu\n",
 		   (unsigned long long)current_task()->group->rlim[RLIMIT_NPROC].rlim_max);
+	return 0;
+}
+
+static int show_lease_time(const struct pseudo_ref *ref UNUSED, struct fmt *out)
+{
+	fmt_printf(out, "%d\n", atomic_load(&lease_break_seconds));
+	return 0;
+}
+
+static int store_lease_time(const struct pseudo_ref *ref UNUSED, const char *text,
+			    size_t size UNUSED)
+{
+	char *end;
+	errno = 0;
+	long v = strtol(text, &end, 10);
+
+	if (errno || end == text || (*end && *end != '\n') || v < INT_MIN || v > INT_MAX)
+		return -EINVAL;
+	atomic_store(&lease_break_seconds, (int)v);
 	return 0;
 }
 
@@ -262,7 +284,10 @@ static const struct pseudo_row fs_rows[] = {
 	SYSCTL("suid_dumpable", "0"),
 	SYSCTL("aio-max-nr", "65536"),
 	SYSCTL("aio-nr", "0"),
-	SYSCTL("lease-break-time", "45"),
+	{ .name = "lease-break-time",
+	  .mode = S_IFREG | 0644,
+	  .show = show_lease_time,
+	  .store = store_lease_time },
 	SYSCTL("leases-enable", "1"),
 	SYSCTL("dir-notify-enable", "1"),
 	SYSCTL("overflowuid", "65534"),

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
+#include "fs/lease.h"
 #include "fs/pipe.h"
 #include "fs/tmpfs.h"
 #include "syscalls/fs_util.h"
@@ -216,9 +217,11 @@ static long fcntl_file(struct task *t, int fd, struct file *f, int cmd, uint64_t
 		return memfd_add_seals(f, (unsigned)arg);
 	case F_GET_SEALS:
 		return memfd_get_seals(f);
+	case F_SETLEASE:
+		return lease_set(f, (int)arg, t->cred);
 	case F_GETLEASE:
-		return F_UNLCK;
-	default: /* leases, directory notification and write hints are not offered */
+		return lease_get(f);
+	default: /* directory notification and write hints are not offered */
 		return -EINVAL;
 	}
 }
