@@ -3,8 +3,10 @@
  * people's homes as a whole. Both the path as written and the one with links resolved are hidden,
  * since a secret may be a link to elsewhere.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +14,9 @@
 #include "platform/base/alloc.h"
 #include "runtime/run_options.h"
 #include "runtime/user.h"
+
+/* Names in a home that are worth a listing. */
+#define LISTED_MAX 500
 
 static const char *const home_rows[] = {
 #define HIDDEN_HOME(path, what) path,
@@ -36,11 +41,57 @@ static bool is_absent(const char *path)
 	       (errno == ENOENT || errno == ENOTDIR);
 }
 
+/* ---- what lies in a home --------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names in a directory, sorted; false when it cannot be read or is so large that the rows are looked for one by
+ * one. */
+static bool list_names(const char *dir, struct strings *out)
+{
+	DIR *d = opendir(dir);
+	bool all = d != NULL;
+
+	for (struct dirent *e; all && (e = readdir(d));) {
+		all = out->count < LISTED_MAX;
+		strings_add(out, cli_strdup(e->d_name));
+	}
+	if (d)
+		closedir(d);
+	if (out->count > 1)
+		qsort(out->item, out->count, sizeof(out->item[0]), compare_names);
+	return all;
+}
+
+/* Is the first component of a row in the list? */
+static bool is_listed(const struct strings *names, const char *row)
+{
+	char first[NAME_MAX + 1];
+	const char *key = first;
+	size_t n = strcspn(row, "/");
+
+	if (n >= sizeof(first))
+		return true;
+	memcpy(first, row, n);
+	first[n] = 0;
+	return names->count && bsearch(&key, names->item, names->count, sizeof(names->item[0]), compare_names);
+}
+
+static void free_names(struct strings *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		mem_free((void *)(uintptr_t)names->item[i]);
+	mem_free(names->item);
+}
+
 /* Takes path. */
 static void hide(struct strings *out, struct strings *absent, const struct strings *show,
-		 char *path)
+		 char *path, bool known_absent)
 {
-	if (is_absent(path)) {
+	if (known_absent || is_absent(path)) {
 		if (!strings_has(show, path))
 			strings_add(absent, path);
 		else
@@ -99,6 +150,19 @@ static int check_views(const struct run_options *o, const struct strings *hidden
 	return 0;
 }
 
+/* One listing answers for most rows. */
+static void hide_in_home(const struct run_options *o, const char *home, struct strings *out,
+			 struct strings *absent)
+{
+	struct strings names = { 0 };
+	bool all = list_names(home, &names);
+
+	for (size_t r = 0; r < ARRAY_SIZE(home_rows); r++)
+		hide(out, absent, &o->show, cli_printf("%s/%s", home, home_rows[r]),
+		     all && !is_listed(&names, home_rows[r]));
+	free_names(&names);
+}
+
 int hidden_paths(const struct run_options *o, const char *cwd, struct strings *out,
 		 struct strings *absent)
 {
@@ -106,12 +170,11 @@ int hidden_paths(const struct run_options *o, const char *cwd, struct strings *o
 
 	sort_homes(o, cwd, &own, &others);
 	for (size_t i = 0; i < own.count; i++)
-		for (size_t r = 0; r < ARRAY_SIZE(home_rows); r++)
-			hide(out, absent, &o->show, cli_printf("%s/%s", own.item[i], home_rows[r]));
+		hide_in_home(o, own.item[i], out, absent);
 	for (size_t i = 0; i < others.count; i++)
-		hide(out, absent, &o->show, cli_strdup(others.item[i]));
+		hide(out, absent, &o->show, cli_strdup(others.item[i]), false);
 	for (size_t r = 0; r < ARRAY_SIZE(root_rows); r++)
-		hide(out, absent, &o->show, cli_strdup(root_rows[r]));
+		hide(out, absent, &o->show, cli_strdup(root_rows[r]), false);
 	mem_free(own.item);
 	mem_free(others.item);
 	int err = check_views(o, out);
