@@ -174,17 +174,20 @@ static bool enter(struct plat_ctx *ctx)
 
 static void sec_interrupt(struct plat_ctx *ctx)
 {
-	uint32_t expected = TURN_STUB;
+	uint32_t *turn = &ctx->sh->turn;
 
 	/* Either we see `running`, or enter() sees `kicked`. A kick that comes too late stays
 	 * pending in the stub, where it is blocked, and makes one idle PLAT_INTERRUPT. */
 	atomic_store(&ctx->kicked, true);
 	if (atomic_load(&ctx->running))
 		syscall(SYS_tgkill, atomic_load(&ctx->as->pid), ctx->tid, STUB_KICK);
-	/* The sentry thread shall know that it waits for a kicked thread (ctx_wait). */
-	if (__atomic_compare_exchange_n(&ctx->sh->turn, &expected, TURN_KICKED, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		futex_wake(&ctx->sh->turn);
+	/* The sentry thread shall know that it waits for a kicked thread (ctx_wait), also when it
+	 * sleeps on a value that a hostile guest wrote there. */
+	uint32_t t = __atomic_load_n(turn, __ATOMIC_SEQ_CST);
+	if (t != TURN_SENTRY && t != TURN_DEAD)
+		__atomic_compare_exchange_n(turn, &t, TURN_KICKED, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	futex_wake(turn);
 }
 
 /* The wait itself, restarted when a stale kick ended it. */
