@@ -17,8 +17,9 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
-#ifndef MADV_SOFT_OFFLINE
-#define MADV_SOFT_OFFLINE 101
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
 #endif
 #ifndef MCL_ONFAULT
 #define MCL_ONFAULT 4
@@ -48,7 +49,8 @@ static bool flag_change(int advice, unsigned *out_set, unsigned *out_clear)
 	return false;
 }
 
-/* 0, 1: known but nothing to do, or -errno. */
+/* 0 or -errno. MADV_MERGEABLE is not known: to merge equal pages would be a side channel between
+ * sandboxes. Guards are the host's, which may be too old for them (before Linux 6.13). */
 static int check_advice(const struct vma *v, int advice)
 {
 	bool special = v->flags & (VMA_VDSO | VMA_VVAR);
@@ -68,10 +70,9 @@ static int check_advice(const struct vma *v, int advice)
 	case MADV_HUGEPAGE:
 	case MADV_NOHUGEPAGE:
 		return 0;
-	case MADV_MERGEABLE:
-	case MADV_UNMERGEABLE:
-		return 1; /* LINUX: merges equal pages; here that would be a side channel between
-			     sandboxes */
+	case MADV_GUARD_INSTALL:
+	case MADV_GUARD_REMOVE:
+		return (v->flags & (VMA_LOCKED | VMA_SHARED)) || v->file || special ? -EINVAL : 0;
 	case MADV_DONTNEED:
 	case MADV_COLD:
 	case MADV_PAGEOUT:
@@ -112,7 +113,7 @@ static int advise_locked(struct task *t, const struct vma *v, uint64_t start, ui
 	int err = check_advice(v, advice);
 
 	if (err)
-		return err > 0 ? 0 : err;
+		return err;
 	if ((v->flags & VMA_SEALED) && !v->file && !(v->prot & PROT_WRITE) && is_discard(advice))
 		return -EPERM;
 	bool flags = flag_change(advice, &set, &clear);
@@ -203,8 +204,6 @@ int mm_madvise(struct task *t, uint64_t addr, uint64_t size, int advice)
 	const struct vma any = { .flags = VMA_MAYWRITE };
 	uint64_t end = addr + page_up(size);
 
-	if (advice == MADV_HWPOISON || advice == MADV_SOFT_OFFLINE)
-		return -EPERM;
 	if (advice != MADV_REMOVE && check_advice(&any, advice) < 0)
 		return -EINVAL;
 	if ((addr & ~PAGE_MASK) || (size && page_up(size) == 0) || end < addr)

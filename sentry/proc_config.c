@@ -70,6 +70,8 @@ static const char config_text[] =
 	"# CONFIG_CHECKPOINT_RESTORE is not set\n"
 	"# CONFIG_NUMA is not set\n"
 	"# CONFIG_SWAP is not set\n"
+	"# CONFIG_KSM is not set\n"
+	"# CONFIG_MEMORY_FAILURE is not set\n"
 	"# CONFIG_HUGETLBFS is not set\n"
 	"# CONFIG_MODULES is not set\n"
 	"# CONFIG_BPF_SYSCALL is not set\n"

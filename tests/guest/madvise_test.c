@@ -100,4 +100,34 @@ TEST(remove_punches_a_hole)
 	CHECK_ERR(madvise(pages(1), P, MADV_REMOVE), EINVAL);
 }
 
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
+
+TEST(guard_pages)
+{
+	char *p = pages(3), c = 1;
+	int pipe_[2];
+	memset(p, 1, 3 * P);
+	SKIP_IF(madvise(p + P, P, MADV_GUARD_INSTALL) != 0 && errno == EINVAL,
+		"kernel before 6.13");
+	pid_t pid = fork();
+	if (pid == 0) {
+		*(volatile char *)(p + P) = 2;
+		_exit(0);
+	}
+	CHECK_KILLED(pid, SIGSEGV);
+	CHECK_OK(pipe(pipe_));
+	CHECK_EQ(write(pipe_[1], &c, 1), 1);
+	CHECK_ERR(write(pipe_[1], p + P, 1), EFAULT);
+	CHECK_ERR(read(pipe_[0], p + P, 1), EFAULT);
+	CHECK_EQ(p[0] + p[2 * P], 2);
+	CHECK_OK(mprotect(p + P, P, PROT_READ));
+	CHECK_OK(mprotect(p + P, P, PROT_READ | PROT_WRITE));
+	CHECK_ERR(write(pipe_[1], p + P, 1), EFAULT);
+	CHECK_OK(madvise(p + P, P, MADV_GUARD_REMOVE));
+	CHECK_EQ(p[P], 0);
+}
+
 T_MAIN
