@@ -7,3 +7,5 @@
 int proc_capture_host(void) MUST_CHECK;
 int procfs_new(struct superblock **out) MUST_CHECK;
 int sysfs_new(struct superblock **out) MUST_CHECK;
+/* The index-th kind of file system of /proc/filesystems; NULL past the end. */
+const char *proc_filesystem(uint32_t index);

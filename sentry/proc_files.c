@@ -117,6 +117,24 @@ static int show_locks(const struct pseudo_ref *ref UNUSED, struct fmt *out)
 	return 0;
 }
 
+/* All are without a device. The order is that of sysfs(2). */
+static const char *const filesystems[] = {
+	"sysfs",  "tmpfs",  "proc",    "devtmpfs", "sockfs",
+	"pipefs", "devpts", "overlay", "mqueue",   "ramfs",
+};
+
+const char *proc_filesystem(uint32_t index)
+{
+	return index < ARRAY_SIZE(filesystems) ? filesystems[index] : NULL;
+}
+
+static int show_filesystems(const struct pseudo_ref *ref UNUSED, struct fmt *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(filesystems); i++)
+		fmt_printf(out, "nodev\t%s\n", filesystems[i]);
+	return 0;
+}
+
 /* /proc has one link more for each process. */
 static void root_attr(const struct pseudo_ref *ref UNUSED, struct fs_stat *st)
 {
@@ -129,9 +147,6 @@ static void root_attr(const struct pseudo_ref *ref UNUSED, struct fs_stat *st)
 #define VERSION_TEXT                                                                               \
 	UTS_SYSNAME " version " UTS_RELEASE " (pinfold@localhost) (gcc (GCC) " __VERSION__         \
 		    ", GNU ld (GNU Binutils) 2.40) " UTS_VERSION "\n"
-#define FILESYSTEMS_TEXT                                                                           \
-	"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tsockfs\nnodev\tpipefs\n" \
-	"nodev\tdevpts\nnodev\toverlay\nnodev\tmqueue\nnodev\tramfs\n"
 #define DEVICES_TEXT                                                                               \
 	"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n128 "         \
 	"ptm\n136 pts\n"                                                                           \
@@ -222,7 +237,7 @@ static const struct pseudo_row root_rows[] = {
 	PROC_FILE("locks", 0444, show_locks),
 	PROC_FILE("config.gz", 0444, proc_show_config_gz),
 	PROC_TEXT("version", VERSION_TEXT),
-	PROC_TEXT("filesystems", FILESYSTEMS_TEXT),
+	PROC_FILE("filesystems", 0444, show_filesystems),
 	PROC_TEXT("cmdline", "console=tty0\n"),
 	PROC_TEXT("devices", DEVICES_TEXT),
 	PROC_TEXT("swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),

@@ -7,6 +7,7 @@
 
 #include "platform/host/host.h"
 #include "sentry/limits.h"
+#include "sentry/proc.h"
 #include "sentry/resources.h"
 #include "sentry/task.h"
 #include "sentry/uts.h"
@@ -96,6 +97,50 @@ long sys_getrandom(struct task *t, buf_gp buf, uint64_t buflen, uint32_t flags)
 	}
 	memset(chunk, 0, sizeof(chunk));
 	return (long)done;
+}
+
+static int filesystem_index(struct task *t, uint64_t name_addr)
+{
+	char wanted[32];
+	const char *name;
+	ssize_t n = guest_load_str(t, wanted, sizeof(wanted), (path_cgp){ gaddr(name_addr) });
+
+	if (n < 0)
+		return n == -ENAMETOOLONG ? -EINVAL : (int)n;
+	for (uint32_t i = 0; (name = proc_filesystem(i)) != NULL; i++)
+		if (strcmp(name, wanted) == 0)
+			return (int)i;
+	return -EINVAL;
+}
+
+/* Kinds of file systems by number, as sysfs(2) of System V has them. */
+long sys_sysfs(struct task *t, int option, uint64_t arg1, uint64_t arg2)
+{
+	const char *name;
+	uint32_t count = 0;
+
+	switch (option) {
+	case 1:
+		return filesystem_index(t, arg1);
+	case 2:
+		name = proc_filesystem((uint32_t)arg1);
+		return name ? guest_write(t, gaddr(arg2), name, strlen(name) + 1) : -EINVAL;
+	case 3:
+		while (proc_filesystem(count))
+			count++;
+		return count;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Without a terminal there is nothing to hang up. */
+long sys_vhangup(struct task *t)
+{
+	mutex_lock(&tasks_mu);
+	bool has_terminal = t->group->ctty != NULL;
+	mutex_unlock(&tasks_mu);
+	return has_terminal || !task_capable(t, CAP_SYS_TTY_CONFIG) ? -EPERM : 0;
 }
 
 /* An empty log: reads give nothing, sizes are 0 (syslog(2)). */

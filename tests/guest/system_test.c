@@ -63,4 +63,30 @@ TEST(unknown_calls)
 	CHECK_ERR(syscall(0x40000000 + 39), ENOSYS); /* x32 getpid */
 }
 
+TEST(kinds_of_file_systems)
+{
+	char name[64];
+	long n = syscall(SYS_sysfs, 3);
+	CHECK(n > 0);
+	for (long i = 0; i < n; i++) {
+		CHECK_OK(syscall(SYS_sysfs, 2, i, name));
+		CHECK_EQ(syscall(SYS_sysfs, 1, name), i);
+	}
+	CHECK_ERR(syscall(SYS_sysfs, 2, n, name), EINVAL);
+	CHECK_ERR(syscall(SYS_sysfs, 2, 0, (void *)8), EFAULT);
+	CHECK_ERR(syscall(SYS_sysfs, 1, "no such file system, by any name"), EINVAL);
+	CHECK_ERR(syscall(SYS_sysfs, 1, (void *)8), EFAULT);
+	CHECK_ERR(syscall(SYS_sysfs, 4), EINVAL);
+}
+
+TEST(hang_up_without_a_terminal)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		setsid();
+		_exit(syscall(SYS_vhangup) == 0 ? 0 : errno);
+	}
+	CHECK_CHILD(pid, geteuid() == 0 ? 0 : EPERM);
+}
+
 T_MAIN
