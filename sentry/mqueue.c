@@ -381,18 +381,18 @@ ssize_t mqueue_receive(struct file *f, struct iov_iter *it, deadline_t deadline,
 
 int mqueue_notify(struct task *t, struct file *f, const struct k_sigevent *sev)
 {
-	struct mqueue *q = to_queue(f);
+	struct mqueue *q = f ? to_queue(f) : NULL;
 	struct group *drop = NULL;
 	int err = 0;
 
-	if (!q)
-		return -EBADF;
 	/* LINUX: SIGEV_THREAD goes through a netlink socket of the C library; there is none here.
 	 */
 	if (sev && sev->notify != SIGEV_NONE && sev->notify != SIGEV_SIGNAL)
 		return -EINVAL;
 	if (sev && sev->notify == SIGEV_SIGNAL && (sev->signo < 1 || sev->signo > SIG_COUNT))
 		return -EINVAL;
+	if (!q)
+		return -EBADF;
 	mutex_lock(&q->mu);
 	if (!sev) {
 		if (q->notify == t->group) {

@@ -107,9 +107,8 @@ long sys_mq_notify(struct task *t, int mqdes, sigevent_cgp sevp)
 
 	if (given && guest_load(t, &sev, sevp) != 0)
 		return -EFAULT;
+	/* The event is checked before the descriptor, which may be none. */
 	struct file *f = fd_get_io(t->files, mqdes);
-	if (!f)
-		return -EBADF;
 	int err = mqueue_notify(t, f, given ? &sev : NULL);
 	file_put(f);
 	return err;

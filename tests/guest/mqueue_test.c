@@ -155,4 +155,14 @@ TEST(notification)
 	CHECK_OK(mq_unlink(name));
 }
 
+TEST(events_are_checked_before_the_descriptor)
+{
+	struct sigevent bad = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = 65 };
+	CHECK_ERR(syscall(SYS_mq_notify, -1, &bad), EINVAL);
+	bad.sigev_notify = 77;
+	CHECK_ERR(syscall(SYS_mq_notify, -1, &bad), EINVAL);
+	CHECK_ERR(syscall(SYS_mq_notify, -1, NULL), EBADF);
+	CHECK_ERR(syscall(SYS_mq_notify, -1, (void *)8), EFAULT);
+}
+
 T_MAIN
