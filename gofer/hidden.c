@@ -123,7 +123,8 @@ static void note_terminal(struct hidden *h, struct hidden_node *node, const char
 		(void)note_path(h, node, path, 0, &mode);
 }
 
-/* Adds one absolute path, component by component; what is absent is not looked for. `path` is edited and restored. */
+/* Adds one absolute path, component by component; what is absent is not looked for. `path` is
+ * edited and restored. */
 static int add_path(struct hidden *h, char *path, bool absent)
 {
 	struct hidden_node *node = enter_directory(h, &h->root, "/");

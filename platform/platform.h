@@ -86,8 +86,9 @@ struct platform_ops {
 	/* Called once after start, on the same thread and before the filter, when the caller has
 	 * nothing else to do: waits until blank stubs can be had. NULL: start waited. */
 	int (*ready)(void) MUST_CHECK;
-	/* Lets all threads of all stubs, and the platform's own, run on these processors (a cpu_set_t
-	 * of so many bytes), as those do that come later. Any thread. NULL: not possible. */
+	/* Lets all threads of all stubs, and the platform's own, run on these processors (a
+	 * cpu_set_t of so many bytes), as those do that come later. Any thread. NULL: not possible.
+	 */
 	void (*spread)(const void *cpus, size_t size);
 	/* Called on the main thread for each child that waitid() reported (SIGCHLD). status as in
 	 * wait(2). True when the pid was a stub. May be a stop (ptrace). */

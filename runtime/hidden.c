@@ -48,8 +48,8 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names in a directory, sorted; false when it cannot be read or is so large that the rows are looked for one by
- * one. */
+/* The names in a directory, sorted; false when it cannot be read or is so large that the rows are
+ * looked for one by one. */
 static bool list_names(const char *dir, struct strings *out)
 {
 	DIR *d = opendir(dir);
@@ -77,7 +77,8 @@ static bool is_listed(const struct strings *names, const char *row)
 		return true;
 	memcpy(first, row, n);
 	first[n] = 0;
-	return names->count && bsearch(&key, names->item, names->count, sizeof(names->item[0]), compare_names);
+	return names->count &&
+	       bsearch(&key, names->item, names->count, sizeof(names->item[0]), compare_names);
 }
 
 static void free_names(struct strings *names)

@@ -307,7 +307,8 @@ ssize_t mm_force_in(struct mm *mm, void *dst, uint64_t addr, size_t n)
 
 	/* A platform may obey protections; a stopped tracee of the caller can lift them itself. */
 	if (have < n)
-		have += ptrace_force_in(mm, (char *)dst + have, addr + have, clamp(addr + have, n - have));
+		have += ptrace_force_in(mm, (char *)dst + have, addr + have,
+					clamp(addr + have, n - have));
 	return have || n == 0 ? (ssize_t)have : -EFAULT;
 }
 
@@ -317,7 +318,8 @@ ssize_t mm_force_out(struct mm *mm, uint64_t addr, const void *src, size_t n)
 	size_t have = done > 0 ? (size_t)done : 0;
 
 	if (have < n)
-		have += ptrace_force_out(mm, addr + have, (const char *)src + have, clamp(addr + have, n - have));
+		have += ptrace_force_out(mm, addr + have, (const char *)src + have,
+					 clamp(addr + have, n - have));
 	return have || n == 0 ? (ssize_t)have : -EFAULT;
 }
 

@@ -12,8 +12,8 @@
 #define ONE_CPU_NS 8000000u
 #define NOTED_MAX 4
 
-static cpu_set_t all, here;        /* [I] */
-static deadline_t until;           /* [I] */
+static cpu_set_t all, here;         /* [I] */
+static deadline_t until;            /* [I] */
 static atomic_int noted[NOTED_MAX]; /* 0: not yet used */
 static atomic_int noted_count;
 static atomic_bool active;
@@ -22,8 +22,8 @@ void onecpu_begin(void)
 {
 	int cpu = sched_getcpu();
 
-	if (!plat->spread || cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) < 0 ||
-	    CPU_COUNT(&all) < 2)
+	if (!plat->spread || cpu < 0 || cpu >= CPU_SETSIZE ||
+	    sched_getaffinity(0, sizeof(all), &all) < 0 || CPU_COUNT(&all) < 2)
 		return;
 	CPU_ZERO(&here);
 	CPU_SET(cpu, &here);

@@ -1,15 +1,18 @@
 /*
- * Starting on one processor. Until the first program runs, and while it is short, the sentry, the gofer and the stubs
- * take turns: one works, the others wait for it. On one processor a turn costs a switch; between two it costs waking
- * the other one up, which on a virtual machine takes several times as long.
+ * Starting on one processor. Until the first program runs, and while it is short, the sentry, the
+ * gofer and the stubs take turns: one works, the others wait for it. On one processor a turn costs
+ * a switch; between two it costs waking the other one up, which on a virtual machine takes several
+ * times as long.
  */
 #pragma once
 
 #include "platform/base/waitq.h"
 
-/* Keeps the calling thread, and what it will start, on the processor where it is. Once, while there is one thread. */
+/* Keeps the calling thread, and what it will start, on the processor where it is. Once, while there
+ * is one thread. */
 void onecpu_begin(void);
-/* A thread of ours, or the main thread of a helper, that is to be let go in the end. The platform's need not be named. */
+/* A thread of ours, or the main thread of a helper, that is to be let go in the end. The platform's
+ * need not be named. */
 void onecpu_note(int tid);
 /* Brings a helper here that was started before; it is noted. */
 void onecpu_join(int pid);

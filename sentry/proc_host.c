@@ -119,8 +119,8 @@ int proc_capture_host(void)
 	resources_get(&r);
 	boot_mono = mono_now_ns() - r.uptime_ns;
 	clock_gettime(CLOCK_REALTIME, &boot_real);
-	/* Read when somebody asks: the host looks at every processor for it. A host without a readable /proc has
-	 * nothing to show, and that is no reason to fail. */
+	/* Read when somebody asks: the host looks at every processor for it. A host without a
+	 * readable /proc has nothing to show, and that is no reason to fail. */
 	cpuinfo_fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
 	return 0;
 }

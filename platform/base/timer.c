@@ -14,7 +14,7 @@ static struct timer *running_now;     /* [timer_mu] */
 static struct sleeper thread_sleeper; /* of the timer thread */
 static struct mutex start_mu = MUTEX_INIT(RANK_HASH);
 static atomic_bool started;
-static pthread_t timer_thread;            /* [I] once started */
+static pthread_t timer_thread;                             /* [I] once started */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* a callback has returned */
 
 static bool timer_less(const struct timer *a, const struct timer *b)

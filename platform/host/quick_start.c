@@ -1,14 +1,16 @@
 /*
  * Build tool: makes the linked binary start faster on virtual machines.
  *
- * The start-up code of a static glibc asks the processor some hundred times for details of its caches, to tune
- * memcpy(3). CPUID leaves a virtual machine each time: 0.4 of the 0.7 ms that an empty static program takes. Nothing
- * here copies blocks for which the answer matters, so the two functions that ask are replaced in the linked program:
+ * The start-up code of a static glibc asks the processor some hundred times for details of its
+ *caches, to tune memcpy(3). CPUID leaves a virtual machine each time: 0.4 of the 0.7 ms that an
+ *empty static program takes. Nothing here copies blocks for which the answer matters, so the two
+ *functions that ask are replaced in the linked program:
  *
  *	handle_intel(name, ...)           size of one cache: 1 MiB
  *	get_common_cache_info(&..., ...)  share of one thread: leaves what it was given
  *
- * A libc that has no such functions is left alone, and the program is as right as before, only slower.
+ * A libc that has no such functions is left alone, and the program is as right as before, only
+ *slower.
  */
 #include <elf.h>
 #include <errno.h>
@@ -63,8 +65,8 @@ static void replace(const struct image *m, const Elf64_Sym *s, const char *name)
 		const struct replacement *r = &replacements[i];
 		size_t n = strlen(r->name);
 		uint8_t *code = code_at(m, s->st_value, r->size);
-		if (strncmp(name, r->name, n) == 0 && (name[n] == 0 || name[n] == '.') && s->st_size >= r->size &&
-		    code)
+		if (strncmp(name, r->name, n) == 0 && (name[n] == 0 || name[n] == '.') &&
+		    s->st_size >= r->size && code)
 			memcpy(code, r->code, r->size);
 	}
 }
@@ -104,7 +106,8 @@ int main(int argc, char **argv)
 		m.bytes = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	}
 	if (!m.bytes || m.bytes == MAP_FAILED) {
-		fprintf(stderr, "quick_start: %s: %s\n", argc == 2 ? argv[1] : "no file", strerror(errno));
+		fprintf(stderr, "quick_start: %s: %s\n", argc == 2 ? argv[1] : "no file",
+			strerror(errno));
 		return 1;
 	}
 	edit(&m);
