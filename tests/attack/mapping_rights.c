@@ -72,7 +72,7 @@ static void try_all(volatile char *view, volatile char *truth)
 
 TEST(read_only_mapping_of_a_file_stays_read_only)
 {
-	char path[] = "/tmp/mapping-XXXXXX";
+	char path[] = "/dev/shm/mapping-XXXXXX";
 	int rw = mkstemp(path);
 
 	CHECK_OK(rw);
