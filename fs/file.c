@@ -11,6 +11,7 @@
 #include "fs/epoll.h"
 #include "fs/hooks.h"
 #include "fs/inotify.h"
+#include "fs/fasync.h"
 #include "fs/lease.h"
 #include "fs/lock_file.h"
 #include "fs/mount.h"
@@ -34,7 +35,8 @@ void file_init(struct file *f, const struct file_ops *ops, struct inode *ino, un
 	}
 	mutex_init(&f->pos_mu, RANK_FILE_POS);
 	f->pos = 0;
-	f->owner = (struct file_owner){ .type = -1 };
+	f->owner = (struct file_owner){ .type = -1, .fd = -1 };
+	f->async = NULL;
 	list_init(&f->epoll_links);
 	f->counts_writer = false;
 	f->counts_reader = false;
@@ -50,6 +52,7 @@ static void file_free(struct file *f)
 		epoll_file_gone(f);
 	if (!(flags & O_PATH) && f->path.dentry)
 		fsnotify_file(f, file_can_write(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE);
+	fasync_file_gone(f);
 	lock_file_gone(f);
 	lease_file_gone(f);
 	struct inode *ino = f->inode;

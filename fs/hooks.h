@@ -14,7 +14,7 @@ struct fs_hooks {
 	const void *(*current_files)(void);
 	uint64_t (*rlimit)(int resource); /* current limit; RLIM_INFINITY as in getrlimit(2) */
 	void (*signal_self)(int sig);     /* SIGXFSZ, SIGPIPE: thread-directed */
-	/* SIGIO and kin to a file's owner: code POLL_IN…, band poll bits, fd unknown (-1). */
+	/* SIGIO and kin to a file's owner: code POLL_IN…, band poll bits. */
 	void (*signal_owner)(const struct file_owner *owner, int code, uint32_t band);
 	bool (*umask_get)(uint32_t *out); /* umask of the caller */
 

@@ -1,6 +1,6 @@
 /*
- * Leases: see lease.h. They are few, so one list and one mutex do. A lease lives as long as its open
- * file; who is being broken keeps it until it is given up, changed or out of time.
+ * Leases: see lease.h. They are few, so one list and one mutex do. A lease lives as long as its
+ * open file; who is being broken keeps it until it is given up, changed or out of time.
  */
 #include "fs/lease.h"
 
@@ -96,9 +96,10 @@ static int drop_own(struct file *f)
 	return 0;
 }
 
-static void default_owner(struct file *f, const struct cred *c)
+static void default_owner(struct file *f, int fd, const struct cred *c)
 {
 	mutex_lock(&f->pos_mu);
+	f->owner.fd = fd;
 	if (f->owner.type < 0) {
 		f->owner.type = F_OWNER_PID;
 		f->owner.id = fs_hooks->current_tgid();
@@ -108,7 +109,7 @@ static void default_owner(struct file *f, const struct cred *c)
 	mutex_unlock(&f->pos_mu);
 }
 
-static int take(struct file *f, int type, const struct cred *c)
+static int take(struct file *f, int fd, int type, const struct cred *c)
 {
 	struct lease *fresh = mem_zalloc(sizeof(*fresh));
 
@@ -134,13 +135,13 @@ static int take(struct file *f, int type, const struct cred *c)
 		atomic_fetch_sub(&lease_count, 1);
 	mem_free(fresh);
 	if (!err) {
-		default_owner(f, c);
+		default_owner(f, fd, c);
 		wake_breakers();
 	}
 	return err;
 }
 
-int lease_set(struct file *f, int type, const struct cred *c)
+int lease_set(struct file *f, int fd, int type, const struct cred *c)
 {
 	struct inode *ino = file_inode(f);
 	struct fs_stat st;
@@ -156,7 +157,7 @@ int lease_set(struct file *f, int type, const struct cred *c)
 		return -EACCES;
 	if (ino->type != S_IFREG)
 		return -EINVAL;
-	return type == F_UNLCK ? drop_own(f) : take(f, type, c);
+	return type == F_UNLCK ? drop_own(f) : take(f, fd, type, c);
 }
 
 int lease_get(struct file *f)

@@ -40,9 +40,9 @@
 
 /* Attributes, wide enough for statx(2). Times are real time. */
 struct fs_stat {
-	uint64_t dev, ino,
-		rdev;  /* device numbers in the kernel's 32-bit-major encoding: makedev(3) */
-	uint32_t mode; /* S_IFMT | permission bits */
+	uint64_t dev, ino, rdev; /* device numbers in the kernel's 32-bit-major encoding: makedev(3)
+				  */
+	uint32_t mode;           /* S_IFMT | permission bits */
 	uint32_t nlink, uid, gid;
 	uint64_t size, blocks; /* blocks of 512 bytes */
 	uint32_t blksize;
@@ -170,8 +170,8 @@ struct inode_ops {
 			int flags);
 	ssize_t (*listxattr)(struct inode *ino, char *buf, size_t size);
 	int (*removexattr)(struct inode *ino, const char *name);
-	void (*free)(struct inode *
-			     ino); /* optional: frees the surrounding object (else mem_free(ino)) */
+	void (*free)(struct inode *ino);   /* optional: frees the surrounding object (else
+					      mem_free(ino)) */
 	void (*unused)(struct inode *ino); /* optional: called right before free */
 };
 
@@ -182,23 +182,23 @@ struct inode_ops {
 struct inode {
 	struct ref ref;
 	const struct inode_ops *ops; /* [I] */
-	struct superblock
-		*sb;     /* [I] borrowed: mounts keep it; inodes of a dead sb are unreachable */
-	uint64_t ino;    /* [I] */
-	uint32_t type;   /* [I] S_IFMT part of the mode */
-	uint64_t rdev;   /* [I] for device nodes */
-	struct mutex mu; /* entries of a directory, size and attributes of a file */
+	struct superblock *sb; /* [I] borrowed: mounts keep it; inodes of a dead sb are unreachable
+				*/
+	uint64_t ino;          /* [I] */
+	uint32_t type;         /* [I] S_IFMT part of the mode */
+	uint64_t rdev;         /* [I] for device nodes */
+	struct mutex mu;       /* entries of a directory, size and attributes of a file */
 	struct list posix_locks; /* [lock_file.c's lock] */
 	struct list flocks;      /* [lock_file.c's lock] */
 	struct list watches;     /* [inotify's lock] */
 	atomic_int readers;      /* regular: open only for reading */
 	void *ipc;               /* [mu] pipe of a fifo, bound unix socket: owned by those files */
 	atomic_int writers;      /* open for writing; negative: denied by exec (ETXTBSY) */
-	struct mutex
-		write_mu; /* one write at a time (O_APPEND); rank FILE_POS, after a file's pos_mu */
-	atomic_bool no_setid; /* seen without set-id bits: writes need not look again */
-	bool dead;            /* [mu] a removed directory: nothing can be created in it */
-	bool linkable;        /* [mu] from O_TMPFILE without O_EXCL: link(2) works at nlink 0 */
+	struct mutex write_mu;   /* one write at a time (O_APPEND); rank FILE_POS, after a file's
+				    pos_mu */
+	atomic_bool no_setid;    /* seen without set-id bits: writes need not look again */
+	bool dead;               /* [mu] a removed directory: nothing can be created in it */
+	bool linkable;           /* [mu] from O_TMPFILE without O_EXCL: link(2) works at nlink 0 */
 };
 
 DECLARE_REF(inode);
@@ -274,15 +274,16 @@ struct file_ops {
 	int64_t (*seek)(struct file *f, int64_t off, int whence);
 	/* Emits entries from *pos on. 0 or -errno; NULL: -ENOTDIR. */
 	int (*readdir)(struct file *f, struct dir_sink *sink, int64_t *pos);
-	uint32_t (*poll)(struct file *f,
-			 struct poll_table *pt); /* NULL: always readable and writable */
+	uint32_t (*poll)(struct file *f, struct poll_table *pt); /* NULL: always readable and
+								    writable */
 	/* arg is a guest address or a plain word; um reaches guest memory. NULL: -ENOTTY. */
 	long (*ioctl)(struct file *f, unsigned cmd, uint64_t arg, const struct umem *um);
-	int (*mmap)(struct file *f, int prot, bool shared,
-		    struct file_map *out);           /* NULL: -ENODEV */
-	int (*fsync)(struct file *f, bool datasync); /* NULL: -EINVAL */
-	int (*fallocate)(struct file *f, int mode, uint64_t off,
-			 uint64_t len); /* NULL: -EOPNOTSUPP/-ESPIPE */
+	int (*mmap)(struct file *f, int prot, bool shared, struct file_map *out); /* NULL: -ENODEV
+										   */
+	int (*fsync)(struct file *f, bool datasync);                            /* NULL: -EINVAL */
+	int (*fallocate)(struct file *f, int mode, uint64_t off, uint64_t len); /* NULL:
+										   -EOPNOTSUPP/-ESPIPE
+										 */
 	/* ftruncate(2) by the open file, which may be allowed more than its inode's setattr;
 	 * inode->mu is held; optional. */
 	int (*truncate)(struct file *f, uint64_t size);
@@ -304,6 +305,7 @@ struct file_owner {
 	int type; /* F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP, or -1 */
 	int id;
 	int sig; /* F_SETSIG */
+	int fd;  /* what si_fd says; -1 when unknown */
 	uint32_t uid, euid;
 };
 
@@ -317,6 +319,7 @@ struct file {
 	struct mutex pos_mu;
 	int64_t pos;             /* [pos_mu] */
 	struct file_owner owner; /* [pos_mu] */
+	struct fasync *async;    /* [fasync's lock] waiter for O_ASYNC, or NULL */
 	struct list epoll_links; /* [epoll's lock] interest entries on this file */
 	bool counts_writer;      /* [I] holds one of inode->writers */
 	bool counts_reader;      /* [I] holds one of inode->readers */

@@ -73,7 +73,7 @@ static void hook_signal_owner(const struct file_owner *owner, int code, uint32_t
 	/* Without F_SETSIG the signal is SIGIO and carries no details (fcntl(2)). */
 	siginfo_init(&info, owner->sig ? owner->sig : SIGIO, owner->sig ? code : SI_KERNEL);
 	info.poll.band = band;
-	info.poll.fd = -1;
+	info.poll.fd = owner->fd;
 	signal_by_id(owner->type, owner->id, &info);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
+#include "fs/fasync.h"
 #include "fs/lease.h"
 #include "fs/pipe.h"
 #include "fs/tmpfs.h"
@@ -91,7 +92,18 @@ static long dup_from(struct task *t, struct file *f, uint64_t min, bool cloexec)
 	return fd;
 }
 
-static long set_status_flags(struct task *t, struct file *f, unsigned arg)
+static long store_flags(int fd, struct file *f, unsigned new)
+{
+	int err = f->ops->set_flags ? f->ops->set_flags(f, new) : 0;
+
+	if (!err && ((new ^ file_flags(f)) & O_ASYNC))
+		err = fasync_set(f, fd, new &O_ASYNC);
+	if (!err)
+		atomic_store(&f->flags, new);
+	return err;
+}
+
+static long set_status_flags(struct task *t, int fd, struct file *f, unsigned arg)
 {
 	unsigned old = file_flags(f), new = (old & ~(unsigned)SETFL_MASK) | (arg & SETFL_MASK);
 	struct inode *ino = file_inode(f);
@@ -104,10 +116,7 @@ static long set_status_flags(struct task *t, struct file *f, unsigned arg)
 		if (!inode_owner_or_capable(&st, t->cred))
 			return -EPERM;
 	}
-	int err = f->ops->set_flags ? f->ops->set_flags(f, new) : 0;
-	if (!err)
-		atomic_store(&f->flags, new);
-	return err;
+	return store_flags(fd, f, new);
 }
 
 static int set_owner(struct task *t, struct file *f, int type, int id)
@@ -193,7 +202,7 @@ static long fcntl_file(struct task *t, int fd, struct file *f, int cmd, uint64_t
 {
 	switch (cmd) {
 	case F_SETFL:
-		return set_status_flags(t, f, (unsigned)arg);
+		return set_status_flags(t, fd, f, (unsigned)arg);
 	case F_GETLK:
 	case F_SETLK:
 	case F_SETLKW:
@@ -218,7 +227,7 @@ static long fcntl_file(struct task *t, int fd, struct file *f, int cmd, uint64_t
 	case F_GET_SEALS:
 		return memfd_get_seals(f);
 	case F_SETLEASE:
-		return lease_set(f, (int)arg, t->cred);
+		return lease_set(f, fd, (int)arg, t->cred);
 	case F_GETLEASE:
 		return lease_get(f);
 	default: /* directory notification and write hints are not offered */
@@ -260,7 +269,7 @@ long sys_fcntl(struct task *t, int fd, int cmd, uint64_t arg)
 
 /* ---- ioctl -------------------------------------------------------------------------------- */
 
-static long set_flag_by_int(struct task *t, struct file *f, unsigned flag, uint64_t arg)
+static long set_flag_by_int(struct task *t, int fd, struct file *f, unsigned flag, uint64_t arg)
 {
 	int on;
 
@@ -268,10 +277,7 @@ static long set_flag_by_int(struct task *t, struct file *f, unsigned flag, uint6
 	if (err)
 		return err;
 	unsigned new = on ? file_flags(f) | flag : file_flags(f) & ~flag;
-	err = f->ops->set_flags ? f->ops->set_flags(f, new) : 0;
-	if (!err)
-		atomic_store(&f->flags, new);
-	return err;
+	return store_flags(fd, f, new);
 }
 
 /* What regular files and directories answer by themselves. */
@@ -308,9 +314,9 @@ static long do_ioctl(struct task *t, int fd, struct file *f, uint32_t request, u
 	case FIONCLEX:
 		return fd_set_cloexec(t->files, fd, false);
 	case FIONBIO:
-		return set_flag_by_int(t, f, O_NONBLOCK, arg);
+		return set_flag_by_int(t, fd, f, O_NONBLOCK, arg);
 	case FIOASYNC:
-		return set_flag_by_int(t, f, O_ASYNC, arg);
+		return set_flag_by_int(t, fd, f, O_ASYNC, arg);
 	}
 	long r = f->ops->ioctl ? f->ops->ioctl(f, request, arg, &um) : -ENOTTY;
 	return r == -ENOTTY ? ioctl_plain(t, f, request, arg) : r;

@@ -1,11 +1,17 @@
 /* fcntl(2): F_SETLEASE, F_GETLEASE. In /dev/shm, since not every file system has leases. */
 #include "tests/guest/t_file.h"
 
-static volatile int told;
+static volatile int told, about;
 
 static void on_signal(int sig)
 {
 	told = sig;
+}
+
+static void on_info(int sig, siginfo_t *si, void *context)
+{
+	told = sig;
+	about = si->si_fd;
 }
 
 static void shm_dir(void)
@@ -46,13 +52,15 @@ TEST(an_open_that_does_not_wait_still_tells)
 	shm_dir();
 	make_file("f", "text");
 	int r = open("f", O_RDONLY);
-	signal(SIGUSR1, on_signal);
+	struct sigaction sa = { .sa_sigaction = on_info, .sa_flags = SA_SIGINFO };
+	CHECK_OK(sigaction(SIGUSR1, &sa, NULL));
 	CHECK_OK(fcntl(r, F_SETLEASE, F_RDLCK));
 	CHECK_OK(fcntl(r, F_SETSIG, SIGUSR1));
 	CHECK_OK(open("f", O_RDONLY)); /* readers do not mind each other */
 	CHECK_EQ(told, 0);
 	CHECK_ERR(open("f", O_WRONLY | O_NONBLOCK), EAGAIN);
 	CHECK_EQ(told, SIGUSR1);
+	CHECK_EQ(about, r);
 	CHECK_EQ(fcntl(r, F_GETLEASE), F_UNLCK); /* what it is to become */
 	CHECK_OK(fcntl(r, F_SETLEASE, F_UNLCK));
 	CHECK_OK(open("f", O_WRONLY | O_NONBLOCK));
