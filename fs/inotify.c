@@ -471,7 +471,8 @@ static void inotify_show_fdinfo(struct file *f, struct fmt *out)
 		struct watch *w = list_entry(pos, struct watch, queue_link);
 		fmt_printf(out, "inotify wd:%x ino:%llx sdev:%llx mask:%x ignored_mask:0\n",
 			   (unsigned)w->wd, (unsigned long long)w->ino->ino,
-			   (unsigned long long)w->ino->sb->dev, w->mask & (IN_ALL_EVENTS | KEPT_FLAGS));
+			   (unsigned long long)w->ino->sb->dev,
+			   w->mask & (IN_ALL_EVENTS | KEPT_FLAGS));
 	}
 	mutex_unlock(&mu);
 }

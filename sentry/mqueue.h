@@ -23,7 +23,8 @@ int mqueue_send(struct file *f, struct iov_iter *it, unsigned prio, deadline_t d
 /* Bytes of the message with the highest priority. */
 ssize_t mqueue_receive(struct file *f, struct iov_iter *it, deadline_t deadline, unsigned *out_prio)
 	MUST_CHECK;
-/* mq_notify(2); f NULL: no open file, which is -EBADF for an event that is right. sev NULL takes the caller's registration back. */
+/* mq_notify(2). f NULL: no open file, which is -EBADF for an event that is right. sev NULL takes
+ * the caller's registration back. */
 int mqueue_notify(struct task *t, struct file *f, const struct k_sigevent *sev) MUST_CHECK;
 /* Reports, then changes O_NONBLOCK when `new` is given. -EBADF, -EINVAL. */
 int mqueue_attr(struct file *f, const struct mq_attr *new, struct mq_attr *out_old) MUST_CHECK;

@@ -3,7 +3,8 @@
 
 #include "fs/vfs.h"
 
-/* Reads what is shown of the host (cpu model, memory size); before the seccomp filter. 0 or -errno. */
+/* Reads what is shown of the host (cpu model, memory size); before the seccomp filter. 0 or -errno.
+ */
 int proc_capture_host(void) MUST_CHECK;
 int procfs_new(struct superblock **out) MUST_CHECK;
 int sysfs_new(struct superblock **out) MUST_CHECK;

@@ -355,7 +355,8 @@ long sys_getcpu(struct task *t, u32_gp cpu, u32_gp node, struct gaddr unused UNU
 	int now = sched_getcpu();
 	uint32_t id = now < 0 ? 0 : (uint32_t)now, zero = 0;
 
-	/* The host schedules as it likes; what the guest hears must agree with what it asked for. */
+	/* The host schedules as it likes; what the guest hears must agree with what it asked for.
+	 */
 	mutex_lock(&tasks_mu);
 	if (t->cpumask_set && !mask_has(t->cpumask, id))
 		id = first_of_mask(t->cpumask);
