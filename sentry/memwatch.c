@@ -6,7 +6,10 @@
  * shared after a fork once per process; only when it is over the limit is the exact one
  * (smaps_rollup, proportional) read.
  *
- * What is in tmpfs and memfds counts as far as it is mapped.
+ * What is in tmpfs, memfds and shared memory lies in memory files of the sentry. It charges what is
+ * written to them against a limit of its own (fs/memfile.c), which is as high; but a page that a
+ * guest touches in a mapping is seen by the host only. So their real sizes are looked at too, and
+ * end the sandbox when they are far above that limit.
  */
 #include "sentry/memwatch.h"
 
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +34,7 @@
 #define SLEEP_MIN_NS 2000000ull    /* 2 ms */
 #define SLEEP_MAX_NS 100000000ull  /* 100 ms: what an idle sandbox costs then is not measurable */
 #define COST_SHARE 50              /* sleeps at least this many times as long as a look took */
+#define FILES_SLACK (8ull << 20)   /* for the pages that the sentry shares with stubs */
 #define CHILDREN_SIZE (256 * 1024) /* text of all pids */
 
 static char children[CHILDREN_SIZE];
@@ -103,6 +108,33 @@ static int64_t sum(int proc, int sentry, uint64_t (*bytes)(int proc, int pid))
 	}
 }
 
+/* Bytes in the sentry's memory files, which are the files of device `dev`; 0 when they cannot be
+ * listed. */
+static uint64_t memory_files(int proc, int sentry, dev_t dev)
+{
+	_Alignas(8) char buf[4096];
+	char name[32];
+	uint64_t total = 0;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "%d/fd", sentry);
+	int dir = host_open_beneath(proc, name, O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0)
+		return 0;
+	while ((n = host_getdents(dir, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			/* The kernel's struct linux_dirent64: inode, offset, length, type, name. */
+			uint16_t length;
+			struct stat st;
+			memcpy(&length, buf + at + 16, sizeof(length));
+			if (fstatat(dir, buf + at + 19, &st, 0) == 0 && st.st_dev == dev)
+				total += (uint64_t)st.st_blocks * 512;
+			at += length;
+		}
+	host_close(dir);
+	return total;
+}
+
 static void pause_for(uint64_t ns)
 {
 	struct timespec ts = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
@@ -110,14 +142,17 @@ static void pause_for(uint64_t ns)
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
-static NORETURN void watch(int proc, int sentry, uint64_t limit, int signo)
+static NORETURN void watch(int proc, int sentry, uint64_t limit, int signo, dev_t dev)
 {
+	uint64_t files_limit = limit + limit / 16 + FILES_SLACK;
+
 	for (;;) {
 		uint64_t start = mono_now_ns();
 		int64_t used = sum(proc, sentry, cheap_bytes);
 		if (used > (int64_t)limit)
 			used = sum(proc, sentry, exact_bytes);
-		if (used > (int64_t)limit) {
+		uint64_t files = memory_files(proc, sentry, dev);
+		if (used > (int64_t)limit || files > files_limit) {
 			/* Positive errors have nobody to go to: the sentry is our parent, or we are
 			 * dead. */
 			syscall(SYS_tgkill, sentry, sentry, signo);
@@ -125,12 +160,13 @@ static NORETURN void watch(int proc, int sentry, uint64_t limit, int signo)
 		}
 		uint64_t took = mono_now_ns() - start;
 		uint64_t left = used < 0 ? limit : limit - (uint64_t)used;
+		left = MIN(left, files_limit - files);
 		uint64_t ns = MIN(MAX(left / GROWTH_PER_NS, SLEEP_MIN_NS), SLEEP_MAX_NS);
 		pause_for(MAX(ns, took * COST_SHARE));
 	}
 }
 
-static NORETURN void child_main(int proc, int sentry, uint64_t limit, int signo)
+static NORETURN void child_main(int proc, int sentry, uint64_t limit, int signo, dev_t dev)
 {
 	int err = host_detach(sentry);
 
@@ -142,7 +178,7 @@ static NORETURN void child_main(int proc, int sentry, uint64_t limit, int signo)
 		log_error("the memory limit cannot be watched: error %d", -err);
 		_exit(1);
 	}
-	watch(proc, sentry, limit, signo);
+	watch(proc, sentry, limit, signo, dev);
 }
 
 int memwatch_start(uint64_t limit, int signo)
@@ -157,10 +193,17 @@ int memwatch_start(uint64_t limit, int signo)
 		host_close(proc);
 		return -ENOTSUP;
 	}
-	pid_t pid = fork();
-	if (pid == 0)
-		child_main(proc, sentry, limit, signo);
-	int err = pid < 0 ? -errno : 0;
+	/* All memory files of a kernel are on one device. */
+	struct stat st = { 0 };
+	int sample = host_memfd("pinfold-sample");
+	int err = sample < 0 ? sample : host_fstat(sample, &st);
+	if (sample >= 0)
+		host_close(sample);
+	pid_t pid = err ? 0 : fork();
+	if (!err && pid == 0)
+		child_main(proc, sentry, limit, signo, st.st_dev);
+	if (pid < 0)
+		err = -errno;
 	host_close(proc);
 	return err;
 }

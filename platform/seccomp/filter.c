@@ -141,7 +141,10 @@ static void policy_MMAP(struct filter *f)
 	require_bits(f, 3, SAFE_MMAP_FLAGS);
 	require_bits(f, 2, SAFE_PROT);
 	require_below(f, 0, 1, SECCOMP_RET_KILL_PROCESS);
+	load(f, ARG_LO(3));
+	put(f, BPF_JMP | BPF_JSET | BPF_K, 1, 0, MAP_SHARED);
 	ret(f, SECCOMP_RET_ALLOW);
+	ret(f, SECCOMP_RET_USER_NOTIF);
 }
 
 static void policy_MUNMAP(struct filter *f)

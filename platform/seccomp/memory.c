@@ -47,6 +47,20 @@ static int64_t map_lent(struct plat_ctx *via, const struct stub_command *map, in
 	return r;
 }
 
+/* A call that passes only because we ordered it. */
+static int64_t ordered_call(struct plat_ctx *via, struct stub_command *c)
+{
+	unsigned done;
+	int err;
+
+	ctx_order(via, c->nr, c->args, -1);
+	int64_t r = ctx_calls(via, c, 1, &done);
+	if (ctx_orders_end(via, &err) || r < 0)
+		return r;
+	as_kill(via->as);
+	return -ESRCH;
+}
+
 int memory_map(struct plat_ctx *via, const struct plat_map *m)
 {
 	bool anon = (m->flags & PLAT_MAP_ANON) != 0;
@@ -61,7 +75,13 @@ int memory_map(struct plat_ctx *via, const struct plat_map *m)
 	unsigned done;
 
 	mutex_lock(&via->as->mu);
-	int64_t r = anon ? ctx_calls(via, &map, 1, &done) : map_lent(via, &map, m->fd);
+	int64_t r;
+	if (!anon)
+		r = map_lent(via, &map, m->fd);
+	else if (m->flags & PLAT_MAP_SHARED)
+		r = ordered_call(via, &map);
+	else
+		r = ctx_calls(via, &map, 1, &done);
 	mutex_unlock(&via->as->mu);
 	if (r < 0)
 		return (int)r;
@@ -73,20 +93,6 @@ int memory_unmap(struct plat_ctx *via, uint64_t addr, uint64_t size)
 	if (!stub_range_ok(addr, size))
 		return -EINVAL;
 	return plain(via, ctx_call(via, SYS_munmap, addr, size, 0, 0, 0, 0));
-}
-
-/* A call that passes only because we ordered it. */
-static int64_t ordered_call(struct plat_ctx *via, struct stub_command *c)
-{
-	unsigned done;
-	int err;
-
-	ctx_order(via, c->nr, c->args, -1);
-	int64_t r = ctx_calls(via, c, 1, &done);
-	if (ctx_orders_end(via, &err) || r < 0)
-		return r;
-	as_kill(via->as);
-	return -ESRCH;
 }
 
 int memory_protect(struct plat_ctx *via, uint64_t addr, uint64_t size, int prot)

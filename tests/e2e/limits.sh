@@ -11,6 +11,19 @@ is "memory hog ends with 137" $? 137
 has "one line says why" "$out" '[Mm]emory'
 is "below the limit nothing happens" "$(pf --memory 300M -- python3 -c 'b = bytearray(b"x" * 50000000); print(len(b))')" 50000000
 gone "nothing is left"
+hog='
+import mmap, os, sys, time
+fd = -1
+if sys.argv[1] == "memfd":
+    fd = os.memfd_create("x"); os.ftruncate(fd, 400 << 20)
+m = mmap.mmap(fd, 400 << 20)
+for i in range(0, 400 << 20, 4096): m[i] = 1
+m.close()
+time.sleep(5)'
+status "shared memory counts" 137 "$own" run --memory 100M -- python3 -c "$hog" anonymous
+status "an unmapped memory file counts" 137 "$own" run --memory 100M -- python3 -c "$hog" memfd
+has "a full tmpfs is no reason to end" "$(pf --memory 100M -- sh -c 'head -c 400000000 /dev/zero >/tmp/x; sleep 0.5; echo alive' 2>&1)" alive
+gone "nothing is left of them"
 
 # The bomb: children that fork for ever; inside fork gives EAGAIN, outside we can go on.
 cat >bomb.sh <<'BOMB'

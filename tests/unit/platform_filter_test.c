@@ -153,6 +153,9 @@ static void test_bits(void **state)
 {
 	(void)state;
 	assert_int_equal(ask(IN, X64, SYS_mmap, 0x10000, 4096, 3, MAP_SHARED, 3), NOTIF);
+	assert_int_equal(ask(IN, X64, SYS_mmap, 0x10000, 4096, 3, MAP_SHARED | MAP_ANONYMOUS, -1),
+			 NOTIF);
+	assert_int_equal(ask(IN, X64, SYS_mmap, 0x10000, 4096, 3, ANON | MAP_SHARED, -1), NOTIF);
 	assert_int_equal(ask(IN, X64, SYS_mmap, 0x10000, 4096, 3, ANON | MAP_HUGETLB, 0), KILL);
 	assert_int_equal(ask(IN, X64, SYS_mmap, 0x10000, 4096, 3, ANON | MAP_GROWSDOWN, 0), KILL);
 	assert_int_equal(ask(IN, X64, SYS_mmap, 0x10000, 4096, 3, ANON | 1ul << 40, 0), KILL);
