@@ -16,9 +16,8 @@
 #include "fs/dcache.h"
 #include "platform/base/alloc.h"
 
-#define MAX_EVENTS 16384    /* fs.inotify.max_queued_events */
-#define MAX_INSTANCES 1024u /* of the sandbox; Linux: 128 for each user */
-#define MAX_WATCHES 65536u  /* of the sandbox; Linux: by memory, for each user */
+#define MAX_EVENTS 16384   /* fs.inotify.max_queued_events */
+#define MAX_WATCHES 65536u /* of the sandbox; Linux: by memory, for each user */
 
 #define KEPT_FLAGS (IN_ONESHOT | IN_EXCL_UNLINK)
 
@@ -52,6 +51,7 @@ struct watch {
 };
 
 static struct mutex mu = MUTEX_INIT(RANK_FILE_LOCKS);
+_Atomic int inotify_max_instances = INOTIFY_INSTANCES_MAX;
 static struct list instances = LIST_INIT(instances); /* [mu] */
 static atomic_uint instance_count, watch_count;
 static atomic_uint next_cookie;
@@ -482,7 +482,7 @@ int inotify_file_new(unsigned flags, struct file **out)
 	struct inode *ino;
 	struct inotify *q;
 
-	if (atomic_load(&instance_count) >= MAX_INSTANCES)
+	if (atomic_load(&instance_count) >= (unsigned)atomic_load(&inotify_max_instances))
 		return -EMFILE;
 	int err = anon_inode_new(0600, NULL, &ino);
 	if (err)

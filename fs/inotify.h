@@ -6,6 +6,9 @@
 
 #include "fs/vfs.h"
 
+#define INOTIFY_INSTANCES_MAX 1024 /* of the sandbox; Linux: 128 for each user */
+/* How many there may be now: /proc/sys/fs/inotify/max_user_instances. */
+extern _Atomic int inotify_max_instances;
 /* A queue as an open file; flags: IN_NONBLOCK (O_NONBLOCK). Gives. */
 int inotify_file_new(unsigned flags, struct file **out) MUST_CHECK;
 /* inotify_add_watch(2) on a resolved inode: watch descriptor or -errno; -EINVAL when f is no

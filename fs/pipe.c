@@ -24,6 +24,7 @@
 #include "fs/pipe_priv.h"
 #include "platform/base/alloc.h"
 
+_Atomic int pipe_max_size = PIPE_UNPRIVILEGED_MAX;
 static const struct file_ops pipe_file_ops;
 static atomic_uint pages_in_use; /* of all pipes */
 
@@ -299,7 +300,7 @@ long pipe_set_size(struct file *f, uint64_t size, const struct cred *c)
 	struct pipe *p = to_pipe_file(f)->pipe;
 	while (slots * PAGE_SIZE < size)
 		slots *= 2;
-	if (slots * PAGE_SIZE > PIPE_UNPRIVILEGED_MAX &&
+	if (slots * PAGE_SIZE > (unsigned long)atomic_load(&pipe_max_size) &&
 	    slots * (long)PAGE_SIZE > pipe_get_size(f) && !cred_capable(c, CAP_SYS_RESOURCE))
 		return -EPERM;
 	struct pipe_buf *ring = mem_calloc(slots, sizeof(*ring));

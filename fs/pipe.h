@@ -6,7 +6,9 @@
 #define PIPE_ATOMIC_SIZE 4096u /* PIPE_BUF: a write of up to this many bytes is one piece */
 #define PIPE_DEFAULT_SLOTS 16u
 #define PIPE_UNPRIVILEGED_MAX (1u << 20) /* /proc/sys/fs/pipe-max-size */
-#define PIPE_PAGES_MAX (1u << 17)        /* filled pages of all pipes, 512 MiB: then -ENOMEM */
+/* The value now, in bytes. */
+extern _Atomic int pipe_max_size;
+#define PIPE_PAGES_MAX (1u << 17) /* filled pages of all pipes, 512 MiB: then -ENOMEM */
 
 /* flags: O_NONBLOCK and O_DIRECT (packets). Gives two files. 0 or -ENOMEM. */
 int pipe_new(unsigned flags, const struct cred *c, struct file **out_r, struct file **out_w)

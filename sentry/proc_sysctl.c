@@ -1,6 +1,6 @@
 /*
  * /proc/sys. Constants are what a default kernel says and what our own limits are; only names of
- * the machine can be changed.
+ * the machine and a few limits can be changed.
  */
 #include <errno.h>
 #include <limits.h>
@@ -9,11 +9,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "fs/inotify.h"
 #include "fs/lease.h"
+#include "fs/pipe.h"
 #include "fs/pty.h"
 #include "platform/host/host.h"
 #include "sentry/limits.h"
 #include "sentry/proc_priv.h"
+#include "sentry/vma.h"
 #include "sentry/uts.h"
 
 #define STR_(x) #x
@@ -102,23 +105,60 @@ static int show_threads_max(const struct pseudo_ref *ref UNUSED, struct fmt *out
 	return 0;
 }
 
-static int show_lease_time(const struct pseudo_ref *ref UNUSED, struct fmt *out)
+/* Limits that root may move, within what we allow ourselves. */
+static const struct tunable {
+	const char *name;
+	_Atomic int *value;
+	int min, max;
+} tunables[] = {
+	{ "lease-break-time", &lease_break_seconds, INT_MIN, INT_MAX },
+	{ "pipe-max-size", &pipe_max_size, PAGE_SIZE, PIPE_UNPRIVILEGED_MAX },
+	{ "max_user_instances", &inotify_max_instances, 0, INOTIFY_INSTANCES_MAX },
+	{ "max_map_count", &vma_max_count, 0, VMA_MAX },
+};
+
+static const struct tunable *tunable_of(const struct pseudo_ref *ref)
 {
-	fmt_printf(out, "%d\n", atomic_load(&lease_break_seconds));
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_SIZE(tunables) && strcmp(tunables[i].name, ref->row->name) != 0)
+		i++;
+	return &tunables[i];
+}
+
+static int show_tunable(const struct pseudo_ref *ref, struct fmt *out)
+{
+	fmt_printf(out, "%d\n", atomic_load(tunable_of(ref)->value));
 	return 0;
 }
 
-static int store_lease_time(const struct pseudo_ref *ref UNUSED, const char *text,
-			    size_t size UNUSED)
+static int parse_int(const char *text, long *out)
 {
 	char *end;
-	errno = 0;
-	long v = strtol(text, &end, 10);
 
-	if (errno || end == text || (*end && *end != '\n') || v < INT_MIN || v > INT_MAX)
+	errno = 0;
+	*out = strtol(text, &end, 10);
+	return errno || end == text || (*end && *end != '\n') ? -EINVAL : 0;
+}
+
+static int store_tunable(const struct pseudo_ref *ref, const char *text, size_t size UNUSED)
+{
+	const struct tunable *u = tunable_of(ref);
+	long v;
+
+	if (parse_int(text, &v) < 0 || v < u->min || v > u->max)
 		return -EINVAL;
-	atomic_store(&lease_break_seconds, (int)v);
+	atomic_store(u->value, (int)v);
 	return 0;
+}
+
+/* There is no page cache of ours to drop. */
+static int store_drop_caches(const struct pseudo_ref *ref UNUSED, const char *text,
+			     size_t size UNUSED)
+{
+	long v;
+
+	return parse_int(text, &v) < 0 || v < 0 ? -EINVAL : 0;
 }
 
 static int show_pty_count(const struct pseudo_ref *ref UNUSED, struct fmt *out)
@@ -141,6 +181,11 @@ static int may_open_fixed(const struct pseudo_ref *ref UNUSED, int flags,
 #define SYSCTL_FN(n, m, fn)                                                                        \
 	{                                                                                          \
 		.name = (n), .mode = S_IFREG | (m), .show = (fn), .may_open = may_open_fixed       \
+	}
+
+#define TUNABLE(n)                                                                                 \
+	{                                                                                          \
+		.name = (n), .mode = S_IFREG | 0644, .show = show_tunable, .store = store_tunable  \
 	}
 
 static const struct pseudo_row random_rows[] = {
@@ -232,7 +277,8 @@ static const struct pseudo_row vm_rows[] = {
 	SYSCTL("overcommit_memory", "1"),
 	SYSCTL("overcommit_ratio", "50"),
 	SYSCTL("overcommit_kbytes", "0"),
-	SYSCTL("max_map_count", STR(VMA_MAX)),
+	TUNABLE("max_map_count"),
+	{ .name = "drop_caches", .mode = S_IFREG | 0200, .store = store_drop_caches },
 	SYSCTL("mmap_min_addr", "65536"),
 	SYSCTL("mmap_rnd_bits", "28"),
 	SYSCTL("swappiness", "60"),
@@ -255,7 +301,7 @@ static const struct pseudo_row vm_rows[] = {
 };
 
 static const struct pseudo_row inotify_rows[] = {
-	SYSCTL("max_user_instances", "128"),
+	TUNABLE("max_user_instances"),
 	SYSCTL("max_user_watches", "1048576"),
 	SYSCTL("max_queued_events", "16384"),
 	{},
@@ -274,7 +320,7 @@ static const struct pseudo_row fs_rows[] = {
 	SYSCTL("inode-nr", "1024\t0"),
 	SYSCTL("inode-state", "1024\t0\t0\t0\t0\t0\t0"),
 	SYSCTL("dentry-state", "1024\t0\t45\t0\t0\t0"),
-	SYSCTL("pipe-max-size", "1048576"),
+	TUNABLE("pipe-max-size"),
 	SYSCTL("pipe-user-pages-hard", "0"),
 	SYSCTL("pipe-user-pages-soft", "16384"),
 	SYSCTL("protected_symlinks", "1"),
@@ -284,10 +330,7 @@ static const struct pseudo_row fs_rows[] = {
 	SYSCTL("suid_dumpable", "0"),
 	SYSCTL("aio-max-nr", "65536"),
 	SYSCTL("aio-nr", "0"),
-	{ .name = "lease-break-time",
-	  .mode = S_IFREG | 0644,
-	  .show = show_lease_time,
-	  .store = store_lease_time },
+	TUNABLE("lease-break-time"),
 	SYSCTL("leases-enable", "1"),
 	SYSCTL("dir-notify-enable", "1"),
 	SYSCTL("overflowuid", "65534"),

@@ -53,9 +53,11 @@ struct vma *vma_find_locked(struct mm *mm, uint64_t addr)
 	return best;
 }
 
+_Atomic int vma_max_count = VMA_MAX;
+
 int vma_reserve_locked(struct mm *mm)
 {
-	if (mm->vma_count + 2 > VMA_MAX)
+	if (mm->vma_count + 2 > (unsigned)atomic_load(&vma_max_count))
 		return -ENOMEM;
 	while (mm->spare_count < VMA_SPARE) {
 		struct vma *v = mem_zalloc(sizeof(*v));

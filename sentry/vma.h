@@ -8,6 +8,8 @@
 
 /* The most structs that one call can need: mremap cuts the old place, the new place and inserts. */
 #define VMA_SPARE 4
+/* vm.max_map_count: how many mappings an address space may have, at most VMA_MAX. */
+extern _Atomic int vma_max_count;
 
 /* Sets aside VMA_SPARE structs and checks the limit of the number of mappings; -ENOMEM. */
 int vma_reserve_locked(struct mm *mm) MUST_CHECK;
