@@ -333,7 +333,9 @@ static void set_identity(struct exec *x)
 	const struct cred *n = x->cred;
 	const char *slash = strrchr(x->name, '/');
 
-	t->mm->dumpable = n->euid == n->uid && n->egid == n->gid && !x->secure;
+	/* Who may only execute a program may not read it out of its memory either. */
+	bool readable = inode_permission(file_inode(x->main.file), n, MAY_READ) == 0;
+	t->mm->dumpable = readable && n->euid == n->uid && n->egid == n->gid && !x->secure;
 	if (x->secure) {
 		t->personality &= ~(uint64_t)PERSONALITY_UNSAFE;
 		mutex_lock(&tasks_mu);

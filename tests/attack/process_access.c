@@ -182,6 +182,46 @@ TEST(given_up_ids_stay_given_up)
 	CHECK_EQ(st.st_uid, 0);
 }
 
+/* A program that one may execute but not read is not read from the memory of its process. */
+TEST(memory_of_an_unreadable_program)
+{
+	char self[256];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	uint64_t word;
+	struct iovec here = { &word, 8 }, there = { (void *)(uintptr_t)&secret, 8 };
+	char command[600];
+
+	SKIP_IF(geteuid() != 0, "needs to become a user");
+	CHECK(n > 0);
+	self[n] = 0;
+	mkdir("/tmp/unreadable", 0755);
+	snprintf(command, sizeof(command),
+		 "cp '%s' /tmp/unreadable/p && chmod 711 /tmp/unreadable/p", self);
+	CHECK_EQ(system(command), 0);
+	pid_t victim = fork();
+	if (victim == 0) {
+		become(VICTIM);
+		setenv("WAIT", "1", 1);
+		execl("/tmp/unreadable/p", "p", NULL);
+		_exit(9);
+	}
+	usleep(300000);
+	pid_t pid = fork();
+	if (pid == 0) {
+		become(VICTIM);
+		CHECK_ERR(process_vm_readv(victim, &here, 1, &there, 1, 0), EPERM);
+		CHECK_ERR(ptrace(PTRACE_ATTACH, victim, 0, 0), EPERM);
+		CHECK(open_proc(victim, "mem", O_RDONLY) < 0);
+		CHECK(open_proc(victim, "exe", O_RDONLY) < 0);
+		_exit(0);
+	}
+	CHECK_CHILD(pid, 0);
+	CHECK_OK(kill(victim, SIGKILL));
+	CHECK_KILLED(victim, SIGKILL);
+	unlink("/tmp/unreadable/p");
+	rmdir("/tmp/unreadable");
+}
+
 /* The memory file of a process, opened before an execve and kept, does not reach what is there
  * after: a set-user-ID program would write its messages into itself (CVE-2012-0056). */
 __attribute__((constructor)) static void executed_victim(void)
@@ -189,6 +229,9 @@ __attribute__((constructor)) static void executed_victim(void)
 	const char *fd_text = getenv("MEM_FD");
 	uint64_t word = 666;
 
+	if (getenv("WAIT"))
+		for (;;)
+			pause();
 	if (!fd_text)
 		return;
 	ssize_t w = pwrite(atoi(fd_text), &word, 8, (off_t)&secret);
