@@ -363,3 +363,66 @@ long sys_readahead(struct task *t, int fd, int64_t offset UNUSED, uint64_t count
 	file_put(f);
 	return r;
 }
+
+/* ---- page cache --------------------------------------------------------------------------- */
+
+struct cache_range {
+	uint64_t off, len; /* len 0: to the end */
+};
+
+struct cache_stat {
+	uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+/* Pages of f in [first, end) that hold data; the position stays. */
+static uint64_t data_pages(struct task *t, struct file *f, uint64_t first, uint64_t end)
+{
+	uint64_t pages = 0;
+	int64_t at = (int64_t)(first << PAGE_SHIFT), hole;
+
+	mutex_lock(&f->pos_mu);
+	int64_t saved = f->pos;
+	while (!signal_pending(t)) {
+		at = f->ops->seek(f, at, SEEK_DATA);
+		if (at < 0 || (uint64_t)at >> PAGE_SHIFT >= end)
+			break;
+		hole = f->ops->seek(f, at, SEEK_HOLE);
+		if (hole <= at)
+			break;
+		uint64_t stop = ((uint64_t)hole + PAGE_SIZE - 1) >> PAGE_SHIFT;
+		pages += MIN(stop, end) - ((uint64_t)at >> PAGE_SHIFT);
+		at = (int64_t)(stop << PAGE_SHIFT);
+	}
+	f->pos = saved;
+	mutex_unlock(&f->pos_mu);
+	return pages;
+}
+
+static int cache_stat_of(struct task *t, struct file *f, buf_cgp range, buf_gp cstat,
+			 uint32_t flags)
+{
+	struct cache_stat out = { 0 };
+	struct cache_range r;
+	uint64_t last;
+
+	if (guest_read(t, &r, range.addr, sizeof(r)) != 0)
+		return -EFAULT;
+	if (flags)
+		return -EINVAL;
+	if (r.len == 0 || __builtin_add_overflow(r.off, r.len - 1, &last) || last > INT64_MAX)
+		last = INT64_MAX;
+	if (file_inode(f) && file_inode(f)->type == S_IFREG && f->ops->seek && r.off <= last)
+		out.cached = data_pages(t, f, r.off >> PAGE_SHIFT, (last >> PAGE_SHIFT) + 1);
+	return guest_write(t, cstat.addr, &out, sizeof(out)) ? -EFAULT : 0;
+}
+
+long sys_cachestat(struct task *t, int fd, buf_cgp range, buf_gp cstat, uint32_t flags)
+{
+	struct file *f = fd_get_io(t->files, fd);
+
+	if (!f)
+		return -EBADF;
+	int err = cache_stat_of(t, f, range, cstat, flags);
+	file_put(f);
+	return err;
+}

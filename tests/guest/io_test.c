@@ -292,4 +292,31 @@ TEST(positions_on_a_pipe_are_refused_first)
 	CHECK_ERR(pwritev(open("f", O_RDONLY), &v, 1, 0), EBADF);
 }
 
+TEST(cachestat_counts_pages_with_data)
+{
+	uint64_t range[2] = { 0, 0 }, st[5];
+	const long cachestat = 451; /* Linux 6.5 */
+	fresh_dir();
+	int p[2], fd = open("f", O_CREAT | O_RDWR, 0600);
+	CHECK_OK(ftruncate(fd, 40960));
+	CHECK_EQ(pwrite(fd, "x", 1, 20000), 1);
+	CHECK_EQ(lseek(fd, 7, SEEK_SET), 7);
+	SKIP_IF(syscall(cachestat, fd, range, st, 0) == -1 && errno == ENOSYS, "old kernel");
+	CHECK_EQ(st[0], 1);
+	CHECK_EQ(lseek(fd, 0, SEEK_CUR), 7);
+	range[1] = 16384;
+	CHECK_OK(syscall(cachestat, fd, range, st, 0));
+	CHECK_EQ(st[0], 0);
+	range[1]++;
+	CHECK_OK(syscall(cachestat, fd, range, st, 0));
+	CHECK_EQ(st[0], 1);
+	CHECK_OK(pipe(p));
+	CHECK_OK(syscall(cachestat, p[0], range, st, 0));
+	CHECK_EQ(st[0], 0);
+	CHECK_ERR(syscall(cachestat, fd, range, st, 1), EINVAL);
+	CHECK_ERR(syscall(cachestat, fd, (void *)8, st, 1), EFAULT);
+	CHECK_ERR(syscall(cachestat, fd, range, (void *)8, 0), EFAULT);
+	CHECK_ERR(syscall(cachestat, -1, (void *)8, st, 1), EBADF);
+}
+
 T_MAIN
