@@ -6,9 +6,9 @@
 struct mount {
 	struct ref ref;
 	struct superblock *sb; /* [I] referenced */
-	struct dentry
-		*root; /* [I] referenced: what shows at the mount point (bind mounts: any dentry) */
-	struct mount *parent;      /* [mount lock] NULL for the root or a detached mount */
+	struct dentry *root;   /* [I] referenced: what shows at the mount point (bind mounts: any
+				  dentry) */
+	struct mount *parent;  /* [mount lock] NULL for the root or a detached mount */
 	struct dentry *mountpoint; /* [mount lock] referenced, in parent */
 	struct list children;      /* [mount lock] */
 	struct list child_link;    /* [mount lock] */

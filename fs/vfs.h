@@ -280,10 +280,11 @@ struct file_ops {
 	long (*ioctl)(struct file *f, unsigned cmd, uint64_t arg, const struct umem *um);
 	int (*mmap)(struct file *f, int prot, bool shared, struct file_map *out); /* NULL: -ENODEV
 										   */
-	int (*fsync)(struct file *f, bool datasync);                            /* NULL: -EINVAL */
-	int (*fallocate)(struct file *f, int mode, uint64_t off, uint64_t len); /* NULL:
-										   -EOPNOTSUPP/-ESPIPE
-										 */
+	int (*fsync)(struct file *f, bool datasync); /* NULL: -EINVAL */
+	int (*fallocate)(struct file *f, int mode, uint64_t off,
+			 uint64_t len); /* NULL:
+					   -EOPNOTSUPP/-ESPIPE
+					 */
 	/* ftruncate(2) by the open file, which may be allowed more than its inode's setattr;
 	 * inode->mu is held; optional. */
 	int (*truncate)(struct file *f, uint64_t size);

@@ -1,6 +1,6 @@
 /*
- * The system-call table as the sentry sees it. syscalls/table.c defines it from syscalls/syscalls.def;
- * the sentry never includes syscalls/.
+ * The system-call table as the sentry sees it. syscalls/table.c defines it from
+ * syscalls/syscalls.def; the sentry never includes syscalls/.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ enum arg_kind {
 };
 
 struct syscall_entry {
-	const char *name;                                       /* NULL: no such number */
-	long (*call)(struct task *t, const uint64_t args[6]);   /* NULL for REFUSED and ABSENT */
+	const char *name;                                     /* NULL: no such number */
+	long (*call)(struct task *t, const uint64_t args[6]); /* NULL for REFUSED and ABSENT */
 	const char *note;
 	const char *arg_names[6];
 	uint8_t arg_kinds[6]; /* enum arg_kind */
@@ -40,6 +40,6 @@ struct syscall_entry {
 #define SYSCALL_TABLE_SIZE 512
 extern const struct syscall_entry syscall_table[SYSCALL_TABLE_SIZE];
 
-/* Runs one system call for the current task: decodes, traces, calls, returns the result (count, -errno or an
- * internal restart code). nr is the number as the guest gave it. */
+/* Runs one system call for the current task: decodes, traces, calls, returns the result (count,
+ * -errno or an internal restart code). nr is the number as the guest gave it. */
 long syscall_dispatch(struct task *t, uint32_t arch, uint64_t nr, const uint64_t args[6]);

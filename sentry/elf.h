@@ -31,11 +31,11 @@ struct elf_image {
 	uint64_t lo, hi;          /* all segments lie in [lo, hi), page aligned */
 	uint64_t align;           /* greatest alignment wanted, a power of two >= a page */
 	uint64_t phdr_addr; /* where the program headers end up (AT_PHDR), 0 when in no segment */
-	uint64_t interp_off,
-		interp_size; /* path of the interpreter in the file, with its NUL; size 0: none */
-	bool exec_stack;     /* PT_GNU_STACK asks for it */
-	uint64_t start_code, end_code, start_data, end_data,
-		brk; /* as mm_struct has them, unbiased */
+	uint64_t interp_off, interp_size; /* path of the interpreter in the file, with its NUL; size
+					     0: none */
+	bool exec_stack;                  /* PT_GNU_STACK asks for it */
+	uint64_t start_code, end_code, start_data, end_data, brk; /* as mm_struct has them, unbiased
+								   */
 };
 
 /* From the first bytes of a file. -ENOEXEC when it is nothing that we run. */

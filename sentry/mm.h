@@ -54,8 +54,8 @@ struct mm {
 	struct mutex mu;     /* rank MM */
 	struct plat_as *as;  /* [I] until the last user is gone, then NULL under mu */
 	struct rb_root vmas; /* [mu] */
-	struct vma
-		*spare; /* [mu] structs set aside, so that a change under way cannot lack memory */
+	struct vma *spare;  /* [mu] structs set aside, so that a change under way cannot lack memory
+			     */
 	size_t spare_count; /* [mu] */
 	uint64_t hole_from; /* [mu] every hole in [hole_from, mmap_base) has at most hole_max bytes
 			     */

@@ -1,15 +1,15 @@
 /*
- * What the sandbox may use and does use: memory, CPUs, time since its start. One source for sysinfo(2), /proc/meminfo,
- * sched_getaffinity and the memory limit.
+ * What the sandbox may use and does use: memory, CPUs, time since its start. One source for
+ * sysinfo(2), /proc/meminfo, sched_getaffinity and the memory limit.
  */
 #pragma once
 
 #include "platform/base/types.h"
 
 struct resource_usage {
-	uint64_t mem_total;    /* bytes: the limit, else the host's memory */
-	uint64_t mem_free;     /* bytes: total minus what the guests and tmpfs hold */
-	uint64_t uptime_ns;    /* since boot of the sandbox */
+	uint64_t mem_total; /* bytes: the limit, else the host's memory */
+	uint64_t mem_free;  /* bytes: total minus what the guests and tmpfs hold */
+	uint64_t uptime_ns; /* since boot of the sandbox */
 	unsigned cpu_count;
 };
 

@@ -1,6 +1,6 @@
 /*
- * Internal results of an interrupted call (include/linux/errno.h). They never reach the guest: loop.c
- * turns them into a restart or -EINTR when it knows whether a handler will run.
+ * Internal results of an interrupted call (include/linux/errno.h). They never reach the guest:
+ * loop.c turns them into a restart or -EINTR when it knows whether a handler will run.
  */
 #pragma once
 

@@ -38,7 +38,8 @@ static void put_aux(struct mm *mm, uint64_t type, uint64_t value)
 	mm->auxv[mm->auxv_words++] = value;
 }
 
-/* EDX of CPUID leaf 1, as the kernel gives it. getauxval in a static program gives libc's own word instead. */
+/* EDX of CPUID leaf 1, as the kernel gives it. getauxval in a static program gives libc's own word
+ * instead. */
 static uint64_t cpu_features(void)
 {
 	uint32_t eax, ebx, ecx, edx;

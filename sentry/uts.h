@@ -3,7 +3,8 @@
 
 #include "platform/base/types.h"
 
-/* A release that glibc, Go and systemd accept as recent; the surface we serve is that of Linux 6.18. */
+/* A release that glibc, Go and systemd accept as recent; the surface we serve is that of
+ * Linux 6.18. */
 #define UTS_SYSNAME "Linux"
 #define UTS_RELEASE "6.18.0-pinfold"
 #define UTS_VERSION "#1 SMP PREEMPT_DYNAMIC pinfold"

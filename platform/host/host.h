@@ -29,18 +29,21 @@ int host_memfd_sealable(const char *name) MUST_CHECK; /* the same; seals may be 
 /* fcntl(2) F_ADD_SEALS, F_GET_SEALS. */
 int host_add_seals(int fd, unsigned seals) MUST_CHECK;
 int host_get_seals(int fd) MUST_CHECK;
-int host_memfd(const char *name) MUST_CHECK; /* close-on-exec; MFD_NOEXEC is not set: guests map code */
+int host_memfd(const char *name) MUST_CHECK; /* close-on-exec; MFD_NOEXEC is not set: guests map
+						code */
 /* Readiness now: poll(2) bits, 0 when none; never sleeps. */
 int host_poll_now(int fd, short events) MUST_CHECK;
 int host_ioctl(int fd, unsigned long cmd, void *arg) MUST_CHECK;
 /* Blocks until one thing is ready; not restarted. */
 int host_eventfd(void) MUST_CHECK;
 void host_random(void *buf, size_t n);
-/* A memory barrier on every processor that runs anything: membarrier(2) MEMBARRIER_CMD_GLOBAL. Slow (milliseconds). */
+/* A memory barrier on every processor that runs anything: membarrier(2) MEMBARRIER_CMD_GLOBAL. Slow
+ * (milliseconds). */
 int host_membarrier(void) MUST_CHECK;
 
-/* One transfer on a stream that never sleeps although the description may be in blocking mode (it belongs
- * to others too): -EAGAIN when nothing can be moved now, -EOPNOTSUPP when the file cannot promise that. */
+/* One transfer on a stream that never sleeps although the description may be in blocking mode (it
+ * belongs to others too): -EAGAIN when nothing can be moved now, -EOPNOTSUPP when the file cannot
+ * promise that. */
 ssize_t host_read_nowait(int fd, void *buf, size_t n) MUST_CHECK;
 ssize_t host_write_nowait(int fd, const void *buf, size_t n) MUST_CHECK;
 /* Status flags of a description (F_GETFL) or -errno. */

@@ -155,8 +155,9 @@ TEST(mknod_kinds)
 	CHECK_ERR(mknod("dir", S_IFDIR | 0600, 0), EPERM);
 	CHECK_ERR(mknod("bad", S_IFLNK | 0600, 0), EINVAL);
 	CHECK_ERR(mknod("slash/", S_IFIFO | 0600, 0), ENOENT);
+	CHECK_OK(chmod(".", 0777));
 	become_user();
-	CHECK_ERR(mknod("/tmp/pinfold-no-such-device", S_IFBLK | 0600, makedev(8, 0)), EPERM);
+	CHECK_ERR(mknod("device", S_IFBLK | 0600, makedev(8, 0)), EPERM);
 }
 
 TEST(link_counts_and_errors)
