@@ -122,7 +122,8 @@ struct path proc_current_root(void)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Appends guest memory [from, to) as far as it is mapped. */
+/* Appends guest memory [from, to) as far as it is mapped and readable; the strings of a program always are, unless it
+ * took the right from itself. */
 static void show_memory(struct mm *mm, uint64_t from, uint64_t to, struct fmt *out)
 {
 	char chunk[CHUNK];
@@ -131,7 +132,7 @@ static void show_memory(struct mm *mm, uint64_t from, uint64_t to, struct fmt *o
 		return;
 	while (from < to) {
 		size_t want = MIN(to - from, sizeof(chunk));
-		ssize_t n = mm_force_in(mm, chunk, from, want);
+		ssize_t n = mm_copy_in(mm, chunk, from, want);
 		if (n <= 0)
 			return;
 		fmt_write(out, chunk, (size_t)n);
