@@ -11,6 +11,8 @@
 #include "platform/base/alloc.h"
 #include "platform/host/host.h"
 
+#define SEAL_TRIES 20 /* of a millisecond each: how long a killed stub may keep a mapping */
+
 struct tmpfs_file {
 	struct file file;
 };
@@ -218,11 +220,18 @@ int memfd_add_seals(struct file *f, unsigned seals)
 		return -EPERM;
 	if (!ti->sealable)
 		return -EPERM;
-	/* Under mu, so that a write is wholly before or wholly after. */
-	mutex_lock_nested(&f->inode->mu);
-	int err = host_add_seals(atomic_load(&ti->data.fd), seals);
-	mutex_unlock(&f->inode->mu);
-	return err;
+	/* A process that has ended may still map the file: its stub was killed but the host takes a
+	 * moment to undo its mappings. Only what stays busy is really mapped. */
+	for (int tries = 0;; tries++) {
+		/* Under mu, so that a write is wholly before or wholly after. */
+		mutex_lock_nested(&f->inode->mu);
+		int err = host_add_seals(atomic_load(&ti->data.fd), seals);
+		mutex_unlock(&f->inode->mu);
+		if (err != -EBUSY || tries == SEAL_TRIES)
+			return err;
+		const struct timespec ms = { .tv_nsec = 1000000 };
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &ms, NULL);
+	}
 }
 
 int memfd_get_seals(struct file *f)
