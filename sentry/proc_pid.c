@@ -122,8 +122,8 @@ struct path proc_current_root(void)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Appends guest memory [from, to) as far as it is mapped and readable; the strings of a program always are, unless it
- * took the right from itself. */
+/* Appends guest memory [from, to) as far as it is mapped and readable; the strings of a program
+ * always are, unless it took the right from itself. */
 static void show_memory(struct mm *mm, uint64_t from, uint64_t to, struct fmt *out)
 {
 	char chunk[CHUNK];
