@@ -339,9 +339,8 @@ static int prepare_kernel(const struct sandbox_spec *spec)
 	return 0;
 }
 
-/* Everything before the first task. The helpers are forked first, so that they get ready on another
- * processor while this one does what needs neither; then the platform is waited for, and last the
- * gofer, by the first request. */
+/* Everything before the first task. The helpers are forked first and waited for when first needed:
+ * the platform by ready(), the gofer by the first request. */
 static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 {
 	struct gofer_client *gofer;
@@ -361,15 +360,16 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 		return fail("cannot read the host's properties", err);
 	if (spec->memory_limit && (err = memwatch_start(spec->memory_limit, MEMORY_SIGNAL)))
 		return fail("cannot watch the memory limit", err);
+	onecpu_begin();
+	onecpu_note(main_tid);
 	err = start_gofer(spec, &gofer, &gofer_pid);
 	if (err)
 		return fail("cannot start the gofer", err);
+	onecpu_note(gofer_pid);
 	/* Nothing below needs any; the gofer, which does, has its own. */
 	err = host_keep_caps(0);
 	if (err)
 		return fail("cannot drop capabilities", err);
-	onecpu_begin();
-	onecpu_note(main_tid);
 	err = start_platform(plat->start);
 	if (err)
 		return err;
@@ -381,10 +381,7 @@ static int prepare(const struct sandbox_spec *spec, struct task **out_init)
 	err = mm_prepare();
 	if (err)
 		return fail("cannot make the first process", err);
-	err = make_init_task(spec, gofer, out_init);
-	/* It has answered by now. */
-	onecpu_join(gofer_pid);
-	return err;
+	return make_init_task(spec, gofer, out_init);
 }
 
 static int run_threads(struct task *init, const struct sandbox_spec *spec)

@@ -51,14 +51,6 @@ void onecpu_note(int tid)
 		let_go(tid);
 }
 
-void onecpu_join(int pid)
-{
-	if (!atomic_load(&active))
-		return;
-	(void)sched_setaffinity(pid, sizeof(here), &here);
-	onecpu_note(pid);
-}
-
 deadline_t onecpu_until(void)
 {
 	return atomic_load(&active) ? until : DEADLINE_NEVER;

@@ -14,8 +14,6 @@ void onecpu_begin(void);
 /* A thread of ours, or the main thread of a helper, that is to be let go in the end. The platform's
  * need not be named. */
 void onecpu_note(int tid);
-/* Brings a helper here that was started before; it is noted. */
-void onecpu_join(int pid);
 /* When it shall end at the latest; DEADLINE_NEVER: it has ended or never began. */
 deadline_t onecpu_until(void);
 /* Lets everything run everywhere again, and starts the timers; nothing when it has ended. Any
