@@ -199,11 +199,6 @@ void dcache_drop(struct dentry *d, bool deleted)
 	mutex_unlock(&lock);
 }
 
-void dentry_forget(struct dentry *d)
-{
-	dcache_drop(d, false);
-}
-
 /* Changes name and parent of d; *heap_name is consumed when used. The old parent is given for
  * putting. */
 static struct dentry *set_place_locked(struct dentry *d, struct dentry *parent, const char *name,

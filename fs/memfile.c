@@ -32,11 +32,6 @@ void memfile_set_limit(uint64_t pages)
 	everything.max = pages;
 }
 
-uint64_t memfile_total(void)
-{
-	return atomic_load(&everything.used);
-}
-
 static uint64_t pages_of(uint64_t bytes)
 {
 	return bytes / PAGE_SIZE + (bytes % PAGE_SIZE != 0);

@@ -22,8 +22,6 @@ struct mem_pool {
 /* All files in memory together may have so many pages (-ENOSPC beyond); 0: no limit. Once, at boot.
  */
 void memfile_set_limit(uint64_t pages);
-/* Pages of all files in memory. */
-uint64_t memfile_total(void);
 
 struct memfile {
 	struct mem_pool *pool;    /* [I] borrowed */

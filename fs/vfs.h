@@ -244,8 +244,6 @@ DECLARE_REF(dentry);
 void dentry_name(struct dentry *d, char out[NAME_LEN_MAX + 1]);
 struct dentry *dentry_parent(struct dentry *d) MUST_CHECK;
 bool dentry_is_deleted(struct dentry *d);
-/* Forgets a cached name (the object may have changed behind our back). */
-void dentry_forget(struct dentry *d);
 struct path path_get(struct path p);
 void path_put(struct path p);
 

@@ -517,17 +517,6 @@ bool signal_send_timer_locked(struct task *t, bool to_group, struct sigqueue *q)
 	return sent;
 }
 
-void signal_kill_all(void)
-{
-	struct k_siginfo info;
-
-	siginfo_init(&info, SIGKILL, SI_KERNEL);
-	mutex_lock(&tasks_mu);
-	list_for_each_safe(pos, group_list_locked())
-		signal_send_group_locked(list_entry(pos, struct group, all_link), &info);
-	mutex_unlock(&tasks_mu);
-}
-
 void signal_force(struct task *t, const struct k_siginfo *info) NO_LOCK_ANALYSIS
 {
 	int sig = info->si_signo;

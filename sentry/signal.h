@@ -81,8 +81,6 @@ int signal_send_pgrp_locked(int pgrp, const struct k_siginfo *info) REQUIRES(tas
 /* Queues a timer's own entry to t (thread-directed) or its group. False: it is queued already or
  * ignored. tasks_mu held. */
 bool signal_send_timer_locked(struct task *t, bool to_group, struct sigqueue *q) REQUIRES(tasks_mu);
-/* SIGKILL to every process; boot calls it when the first process has ended. */
-void signal_kill_all(void);
 /* A fault of the task itself: cannot be blocked or ignored (force_sig_info). */
 void signal_force(struct task *t, const struct k_siginfo *info);
 /* Kernel-made infos. */

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "fs/hooks.h"
+#include "sentry/session.h"
 #include "sentry/signal.h"
 #include "sentry/task.h"
 #include "sentry/task_hooks.h"
@@ -152,16 +153,8 @@ static bool hook_is_orphaned(int pgrp)
 
 static int hook_pgrp_session(int pgrp)
 {
-	int sid = -ESRCH;
-
 	mutex_lock(&tasks_mu);
-	list_for_each(pos, group_list_locked()) {
-		struct group *g = list_entry(pos, struct group, all_link);
-		if (g->pgrp == pgrp) {
-			sid = g->sid;
-			break;
-		}
-	}
+	int sid = pgrp_session_locked(pgrp);
 	mutex_unlock(&tasks_mu);
 	return sid;
 }

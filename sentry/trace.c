@@ -343,36 +343,3 @@ void trace_unfinished(struct trace_line *l, struct task *t UNUSED)
 	l->text[f.len] = '\n';
 	print_line(l->text, f.len + 1);
 }
-
-void trace_signal(struct task *t, int sig, int code)
-{
-	char buf[128];
-	struct fmt f;
-
-	if (!trace_on())
-		return;
-	fmt_init_fixed(&f, buf, sizeof(buf) - 1);
-	fmt_printf(&f, "%d --- ", t->tid);
-	flags_print_signal(&f, sig);
-	fmt_printf(&f, " {si_code=%d} ---\n", code);
-	print_line(buf, f.len);
-}
-
-void trace_end(struct task *t, int wait_status)
-{
-	char buf[128];
-	struct fmt f;
-
-	if (!trace_on())
-		return;
-	fmt_init_fixed(&f, buf, sizeof(buf) - 1);
-	fmt_printf(&f, "%d +++ ", t->tid);
-	if (wait_status & 0x7f) {
-		fmt_puts(&f, "killed by ");
-		flags_print_signal(&f, wait_status & 0x7f);
-	} else {
-		fmt_printf(&f, "exited with %d", wait_status >> 8 & 0xff);
-	}
-	fmt_puts(&f, " +++\n");
-	print_line(buf, f.len);
-}

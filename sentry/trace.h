@@ -23,6 +23,3 @@ void trace_exit(struct trace_line *l, struct task *t, const struct syscall_entry
 		const uint64_t args[6], long ret);
 /* A call that does not return (exit, successful exec of another thread). */
 void trace_unfinished(struct trace_line *l, struct task *t);
-/* "--- SIGSEGV {si_code=…} ---" and "+++ exited with 0 +++". */
-void trace_signal(struct task *t, int sig, int code);
-void trace_end(struct task *t, int wait_status);
